@@ -1,0 +1,70 @@
+# Everything runs in ./.venv, which is made on first use from the hash-checked locks in requirements/.
+
+JOBS  ?= 4
+TESTS ?=
+ARGS  ?=
+NAME  ?= lease-race
+UV    ?= uv
+
+CANDIDATES = python3 python3.14 python3.13 python3.12 python3.11
+USABLE     = import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PYTHON    ?= $(shell for p in $(CANDIDATES); do $$p -c '$(USABLE)' >/dev/null 2>&1 && echo $$p && break; done)
+
+COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --custom-compile-command "make lock" --quiet pyproject.toml requirements/build.in
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench lock clean demo-env dev-env
+
+help:  ## list these verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+
+demo: demo-env  ## see a crash survived: jobs, a frozen worker, its refused write, the verdict
+	@.venv/bin/faultline demo $(ARGS)
+
+test: dev-env  ## run the tests (TESTS=tests/sql, JOBS=4, ARGS='-k name')
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS) $(TESTS)
+
+check: lint types imports  ## lint, types and import contracts
+
+lint: dev-env  ## ruff: lint and formatting
+	@.venv/bin/python -m ruff check
+	@.venv/bin/python -m ruff format --check
+
+types: dev-env  ## mypy, strict
+	@.venv/bin/python -m mypy
+
+imports: dev-env  ## the import contracts
+	@.venv/bin/lint-imports --no-logo
+
+format: dev-env  ## let ruff lay the code out
+	@.venv/bin/python -m ruff check --fix
+	@.venv/bin/python -m ruff format
+
+lease-race: demo-env  ## the race: a frozen worker loses its job and cannot commit
+	@.venv/bin/faultline drill lease-race $(ARGS)
+
+lease-race-log: demo-env  ## the race, as structured events: one JSON object a line
+	@.venv/bin/faultline drill lease-race --log-json $(ARGS)
+
+drill: demo-env  ## any drill (NAME=worker-crash)
+	@.venv/bin/faultline drill $(NAME) $(ARGS)
+
+bench: demo-env  ## drain 20k no-op jobs and say how fast
+	@.venv/bin/faultline bench drain $(ARGS)
+
+lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
+	@$(COMPILE) --upgrade --extra dev --extra embedded --extra fast -o requirements/dev.lock >/dev/null
+	@$(COMPILE) --constraints requirements/dev.lock --extra embedded --extra fast -o requirements/demo.lock >/dev/null
+	@if grep -nE '://|find-links|index-url' requirements/*.lock; then echo "a lock names an address" >&2; exit 1; fi
+
+clean:  ## delete .venv, caches and the data of `faultline dev`
+	@rm -rf .venv .venv.lock .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+demo-env dev-env:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "faultline: no Python 3.11 or newer with venv was found; install one (Debian: apt install python3-venv)" >&2; \
+		exit 1; \
+	fi
+	@$(PYTHON) scripts/environment.py $(@:-env=)
