@@ -1,0 +1,169 @@
+"""What JSON in PostgreSQL can hold, and the refusal of everything else before it is sent.
+
+Looking at every value costs more than encoding it. So the encoded bytes are searched for signs of
+trouble first, and only a suspicious document is walked, to find the place and name it.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+from faultline.args import models
+from faultline.errors import BadDocument
+
+BYTES_MAX: Final = 1_048_576
+"""The largest document, measured as PostgreSQL prints it."""
+
+DEPTH_MAX: Final = 64
+"""The deepest document: the outermost value is level 1, a scalar counts as a level too."""
+
+NUMBER_MAX: Final = 10**308
+
+# `1e308,` is six bytes here and 311 when PostgreSQL prints it; nothing grows by more.
+_GROWTH_MAX: Final = 52
+_SMALL_BYTES: Final = BYTES_MAX // _GROWTH_MAX
+
+_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_POWER: Final = re.compile(rb"-?\d+(?:\.\d+)?[eE][+-]?\d+")
+_LONG_NUMBER: Final = re.compile(rb"\d{309}")
+
+# Sets come out sorted, so that the same request has the same JSON in every process, and so the same key.
+_sorted: Final = msgspec.json.Encoder(enc_hook=models.dump, order="deterministic")
+_plain: Final = msgspec.json.Encoder(enc_hook=models.dump)
+
+
+def encode_result(value: Any, task: str = "") -> str:
+    """What a handler returned, as JSON text; refuses what PostgreSQL could not keep.
+
+    >>> encode_result({"sent": True})
+    '{"sent":true}'
+    >>> encode_result([1.5, float("nan")], task="charge")
+    Traceback (most recent call last):
+    faultline.errors.BadDocument: result of task charge: [1] is nan, which JSON does not have. Use None
+    """
+    if value is None:  # most handlers return nothing; a null would be walked for hidden NaNs
+        return "null"
+    return encode_document(value, f"result of task {task}" if task else "result").decode()
+
+
+def encode_document(value: Any, subject: str) -> bytes:
+    """Encode a value as compact JSON, or raise BadDocument with the subject and the place in it."""
+    try:
+        data = _encode(value)
+    except Exception as error:
+        raise _explain(value, subject, error) from None
+    # NaN is written as null and NUL as its escape: both look like something innocent, so look twice.
+    if b"null" in data or b"\\u0000" in data or (len(data) > DEPTH_MAX and _is_suspicious(data)):
+        _check_walking(value, subject)
+    if len(data) > _SMALL_BYTES:
+        _check_size(data, subject)
+    return data
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return _sorted.encode(value)
+    except TypeError:  # a set of mixed kinds, or a dict whose keys are not all text
+        return _plain.encode(value)
+
+
+def _is_suspicious(data: bytes) -> bool:
+    deep = data.count(b"[") + data.count(b"{") >= DEPTH_MAX
+    return deep or (len(data) > 308 and _LONG_NUMBER.search(data) is not None)
+
+
+def _check_size(data: bytes, subject: str) -> None:
+    size = len(data) if len(data) > BYTES_MAX else _printed_bytes(data)
+    if size > BYTES_MAX:
+        raise BadDocument(
+            f"{subject}: {size:,} bytes of JSON, and {BYTES_MAX:,} are allowed. "
+            "Store it elsewhere and pass a reference"
+        )
+
+
+def _printed_bytes(data: bytes) -> int:
+    """How long the document is once PostgreSQL prints it: spaced out, and numbers without exponents."""
+    bare = _STRING.sub(b"", data)
+    spaces = bare.count(b",") + bare.count(b":")
+    growth = sum(len(f"{Decimal(power.decode()):f}") - len(power) for power in _POWER.findall(bare))
+    return len(data) + spaces + growth
+
+
+def _check_walking(value: Any, subject: str) -> None:
+    for place, level, part in _walk(msgspec.to_builtins(value, enc_hook=models.dump)):
+        wrong = _trouble(part) if level <= DEPTH_MAX else f"lies deeper than {DEPTH_MAX} levels. Flatten it"
+        if wrong:
+            raise BadDocument(f"{subject}: {place or 'the value'} {wrong}")
+
+
+def _walk(root: Any) -> Iterator[tuple[str, int, Any]]:
+    """Every value in a document with its place and level, outermost first."""
+    waiting: list[tuple[str, int, Any]] = [("", 1, root)]
+    while waiting:
+        place, level, value = waiting.pop()
+        yield place, level, value
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                yield f"a key in {place or 'it'}", level, key
+                waiting.append((f"{place}.{_shown(key)}" if place else _shown(key), level + 1, inner))
+        elif isinstance(value, list | tuple | set | frozenset):
+            waiting += ((f"{place}[{index}]", level + 1, inner) for index, inner in enumerate(value))
+
+
+def _shown(key: object) -> str:
+    return ascii(key)[1:-1][:60] if isinstance(key, str) else repr(key)[:60]
+
+
+def _trouble(part: Any) -> str:
+    match part:
+        case bool() | None:
+            return ""
+        case float() if not math.isfinite(part):
+            return f"is {part}, which JSON does not have. Use None"
+        case int() if not -NUMBER_MAX <= part <= NUMBER_MAX:
+            return "is a number beyond 1e308 either way. Send it as text"
+        case str() if "\0" in part:
+            return "contains a NUL character, which PostgreSQL text cannot hold. Remove it"
+        case str() if not part.isascii() and _has_surrogates(part):
+            return "contains a lone surrogate, which is not text. Decode it with errors='replace'"
+    return ""
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _explain(value: Any, subject: str, error: Exception) -> BadDocument:
+    """Name the place and the reason why a value could not be encoded at all."""
+    if isinstance(error, RecursionError):
+        return BadDocument(
+            f"{subject}: a value is cyclic or nested deeper than {DEPTH_MAX} levels. Flatten it"
+        )
+    try:
+        _check_walking(value, subject)
+    except BadDocument as named:
+        return named
+    except Exception:  # the walk met what the encoder met; the encoder's word is enough
+        pass
+    return BadDocument(f"{subject}: {_culprit(value)}{_reason(error)}. Pass something JSON has a form for")
+
+
+def _culprit(value: Any) -> str:
+    """Which argument could not be encoded, when the value is a set of arguments."""
+    for name, part in value.items() if isinstance(value, dict) else ():
+        try:
+            _encode(part)
+        except Exception:
+            return f"{_shown(name)}: "
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    try:
+        return str(error)[:300]
+    except Exception:
+        return type(error).__name__

@@ -1,0 +1,47 @@
+"""Values msgspec does not know by itself: pydantic models, where pydantic is already in use.
+
+It is never imported from here. If it is not in `sys.modules`, no value can be one of its models.
+"""
+
+import sys
+from typing import Any
+
+import msgspec
+
+
+def is_model(kind: object) -> bool:
+    """Whether this is a class of pydantic models."""
+    pydantic = sys.modules.get("pydantic")
+    return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
+
+
+def dump(value: Any) -> Any:
+    """What stands for this value in JSON."""
+    if is_model(type(value)):
+        return value.model_dump(mode="json")
+    raise TypeError(f"a {type(value).__name__} has no JSON form")
+
+
+def load(kind: type[Any], document: Any) -> Any:
+    """The value of this kind that the document stands for."""
+    if not is_model(kind):
+        raise TypeError(f"a {kind.__name__} has no JSON form")
+    try:
+        # Through JSON rather than from the objects: a strict model takes a date from JSON text only.
+        return kind.model_validate_json(msgspec.json.encode(document))
+    except ValueError as error:
+        raise ValueError(_every_fault(error)) from None
+
+
+def _every_fault(error: Any) -> str:
+    """All that pydantic found, in one line and without the values: they may be secrets."""
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
+
+
+def describe(kind: type[Any]) -> dict[str, Any]:
+    """The JSON Schema of a kind that msgspec does not know."""
+    if is_model(kind):
+        schema: dict[str, Any] = kind.model_json_schema()
+        return schema
+    raise NotImplementedError(f"a {getattr(kind, '__name__', kind)} has no JSON form")

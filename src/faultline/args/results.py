@@ -1,0 +1,65 @@
+"""A stored result, read back as what the handler says it returns."""
+
+import inspect
+from collections.abc import Callable
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from faultline.args import models
+from faultline.errors import BadDocument
+from faultline.outcome import Cancel, Dead, Snooze
+
+_WORDS = (Snooze, Cancel, Dead)
+
+
+class ResultReader:
+    """Reads results of one task; a handler without a usable return annotation gets plain JSON values.
+
+    >>> from datetime import date
+    >>> def due(order_id: int) -> date: ...
+    >>> ResultReader(due).read("2026-01-01")
+    datetime.date(2026, 1, 1)
+    """
+
+    def __init__(self, handler: Callable[..., Any]) -> None:
+        self._handler = handler
+        self._kind: Any = msgspec.UNSET
+
+    def read(self, document: Any) -> Any:
+        """The value this JSON stands for, or BadDocument when it is of another shape."""
+        if self._kind is msgspec.UNSET:
+            self._kind = _usable(_returned(self._handler))
+        try:
+            return msgspec.convert(document, type=self._kind, dec_hook=models.load, str_keys=True)
+        except Exception as error:
+            raise BadDocument(
+                f"the result does not fit the handler's return annotation: {str(error)[:300]}. "
+                "Read it as it is with info().result"
+            ) from None
+
+
+def _returned(handler: Callable[..., Any]) -> Any:
+    unwrapped = inspect.unwrap(handler)
+    function = unwrapped if hasattr(unwrapped, "__globals__") else type(unwrapped).__call__
+    annotations = {"return": getattr(function, "__annotations__", {}).get("return", Any)}
+    names = getattr(function, "__globals__", {})
+    try:
+        return get_type_hints(SimpleNamespace(__annotations__=annotations), names, include_extras=True)["return"]
+    except Exception:  # an annotation for the type checker alone: the values themselves must do
+        return Any
+
+
+def _usable(hint: Any) -> Any:
+    """The annotation without the words a handler may say instead of a result; Any if JSON cannot hold it."""
+    if hint in _WORDS:
+        return NoneType
+    if get_origin(hint) in (Union, UnionType):
+        kept = tuple(part for part in get_args(hint) if part not in _WORDS)
+        hint = Union[kept] if kept else NoneType  # noqa: UP007 - made from parts
+    try:
+        msgspec.json.schema(hint, schema_hook=models.describe)
+    except Exception:
+        return Any
+    return hint

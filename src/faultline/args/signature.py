@@ -1,0 +1,104 @@
+"""A handler's signature as a msgspec struct: one field for each argument."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Final, Union, get_type_hints
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from faultline.args import models
+from faultline.errors import ConfigError
+
+_REFUSED: Final = {
+    inspect.Parameter.POSITIONAL_ONLY: "is positional-only, but args are kept by name: remove the `/`",
+    inspect.Parameter.VAR_POSITIONAL: "takes any number of values, but args are kept by name: take a list",
+    inspect.Parameter.VAR_KEYWORD: "takes any name, so nothing could be checked: take a dict",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a handler."""
+
+    name: str
+    hint: Any
+    required: bool
+    by_position: bool
+
+
+def parameters_of(handler: Callable[..., Any], task: str) -> Mapping[str, inspect.Parameter]:
+    """The handler's parameters by name, with string annotations resolved."""
+    try:
+        signature = inspect.signature(handler)
+    except (TypeError, ValueError, NameError) as error:
+        raise ConfigError(f"task {task}: its signature cannot be read: {error}") from None
+    # Only the parameters: a return annotation that exists for the type checker alone may stay unresolved.
+    annotations = {
+        name: parameter.annotation
+        for name, parameter in signature.parameters.items()
+        if parameter.annotation is not inspect.Parameter.empty
+    }
+    hints = _resolve(annotations, handler, task)
+    return {
+        name: parameter.replace(annotation=hints.get(name, Any))
+        for name, parameter in signature.parameters.items()
+    }
+
+
+def _resolve(annotations: dict[str, Any], handler: Callable[..., Any], task: str) -> dict[str, Any]:
+    unwrapped = inspect.unwrap(handler)
+    names = getattr(unwrapped, "__globals__", None) or getattr(type(unwrapped).__call__, "__globals__", {})
+    try:
+        return get_type_hints(SimpleNamespace(__annotations__=annotations), names, include_extras=True)
+    except Exception as error:
+        raise ConfigError(
+            f"task {task}: an annotation cannot be resolved: {error}. Import its types at the top of the "
+            "module, outside `if TYPE_CHECKING`"
+        ) from None
+
+
+def arguments_of(parameters: Mapping[str, inspect.Parameter], task: str) -> tuple[Argument, ...]:
+    """The arguments these parameters stand for; refuses what cannot be kept by name."""
+    arguments = []
+    for name, parameter in parameters.items():
+        if parameter.kind in _REFUSED:
+            raise ConfigError(f"task {task}: parameter {name} {_REFUSED[parameter.kind]}")
+        _check_kind(parameter.annotation, name, task)
+        arguments.append(
+            Argument(
+                name=name,
+                hint=parameter.annotation,
+                required=parameter.default is inspect.Parameter.empty,
+                by_position=parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            )
+        )
+    return tuple(arguments)
+
+
+def _check_kind(hint: Any, name: str, task: str) -> None:
+    """Refuse a type that has no JSON form here, where the task is defined, rather than at its first job."""
+    try:
+        msgspec.json.schema(hint, schema_hook=models.describe)
+    except Exception as error:
+        reason = str(error).splitlines()[0].rstrip(":")
+        raise ConfigError(
+            f"task {task}: argument {name} is annotated {hint!r}, which cannot be read back from JSON "
+            f"({reason}). Use plain types, dataclasses, msgspec structs, TypedDicts or pydantic models"
+        ) from None
+
+
+def struct_of(arguments: tuple[Argument, ...], task: str, *, forbid_unknown: bool) -> type[msgspec.Struct]:
+    """The struct whose JSON is the job's args; what the caller left out stays unset, for the default."""
+    fields: list[Any] = [
+        (argument.name, argument.hint)
+        if argument.required
+        else (argument.name, Union[argument.hint, UnsetType], UNSET)  # noqa: UP007 - a hint may be any form
+        for argument in arguments
+    ]
+    try:
+        return msgspec.defstruct(task, fields, kw_only=True, forbid_unknown_fields=forbid_unknown)
+    except Exception as error:
+        raise ConfigError(f"task {task}: its signature cannot be a schema: {error}") from None

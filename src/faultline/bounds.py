@@ -1,0 +1,171 @@
+"""The bounds of every option of a job, checked before anything is sent.
+
+The database keeps the same bounds as CHECKs, because it has other doors. Here they fail sooner, and
+with the name of the option.
+"""
+
+import re
+import unicodedata
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from faultline.durations import format_duration
+from faultline.errors import BadName, OutOfBounds
+
+PRIORITY_MIN: Final = -100
+PRIORITY_MAX: Final = 100
+ATTEMPTS_MAX: Final = 10_000
+# PostgreSQL compares intervals with months of 30 days, so its ten years are 3,600 of them.
+DELAY_MAX: Final = timedelta(days=3_600)
+LEASE_MIN: Final = timedelta(milliseconds=500)
+LEASE_MAX: Final = timedelta(days=1)
+TIMEOUT_MIN: Final = timedelta(milliseconds=100)
+TIMEOUT_MAX: Final = timedelta(days=30)
+RUN_AT_MIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
+RUN_AT_MAX: Final = datetime(2200, 1, 1, tzinfo=UTC)
+KEY_CHARS_MAX: Final = 255
+TASK_CHARS_MAX: Final = 128
+QUEUE_CHARS_MAX: Final = 63
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
+
+
+def check_task_name(name: str) -> str:
+    """A task's name: 1 to 128 letters, digits, `_ . : -`, starting with a letter, digit or `_`.
+
+    >>> check_task_name("billing.charge")
+    'billing.charge'
+    """
+    return _check_name("task", name, TASK_CHARS_MAX)
+
+
+def check_queue_name(name: str) -> str:
+    """A queue's name: 1 to 63 letters, digits, `_ . : -`, starting with a letter, digit or `_`.
+
+    >>> check_queue_name("billing")
+    'billing'
+    """
+    return _check_name("queue", name, QUEUE_CHARS_MAX)
+
+
+def _check_name(kind: str, name: object, chars_max: int) -> str:
+    if isinstance(name, str) and len(name) <= chars_max and _NAME.fullmatch(name):
+        return name
+    shown = ascii(name[:60]) if isinstance(name, str) else repr(name)[:60]
+    raise BadName(
+        f"{shown} cannot be a {kind} name: {_what_is_wrong(name, chars_max)}. Use 1 to {chars_max} of "
+        "A-Z a-z 0-9 _ . : - and start with a letter, a digit or _"
+    )
+
+
+def _what_is_wrong(name: object, chars_max: int) -> str:
+    if not isinstance(name, str):
+        return f"it is a {type(name).__name__}, not a str"
+    if not name:
+        return "it is empty"
+    if len(name) > chars_max:
+        return f"it has {len(name)} characters"
+    if name[0] in ".:-":
+        return f"it starts with {name[0]!r}"
+    return f"it contains {next(char for char in name if not _NAME.fullmatch('_' + char))!a}"
+
+
+def check_key(key: str) -> str:
+    """A key: 1 to 255 characters, none of them a control character.
+
+    >>> check_key("order-7")
+    'order-7'
+    """
+    if not isinstance(key, str):
+        raise BadName(f"a key is a str, not a {type(key).__name__}")
+    if not 1 <= len(key) <= KEY_CHARS_MAX:
+        raise BadName(
+            f"a key has 1 to {KEY_CHARS_MAX} characters; this one has {len(key)}. Hash a longer one"
+        )
+    for char in key:
+        if unicodedata.category(char) in ("Cc", "Cs"):
+            raise BadName(
+                f"a key has no control characters and no surrogates; {key[:60]!a} contains {char!a}"
+            )
+    return key
+
+
+def check_priority(priority: int) -> int:
+    """A priority from -100 to 100; lower runs first.
+
+    >>> check_priority(-5)
+    -5
+    """
+    return _whole("priority", priority, PRIORITY_MIN, PRIORITY_MAX)
+
+
+def check_max_attempts(max_attempts: int) -> int:
+    """How often a job may be tried, from 1 to 10,000.
+
+    >>> check_max_attempts(5)
+    5
+    """
+    return _whole("max_attempts", max_attempts, 1, ATTEMPTS_MAX)
+
+
+def _whole(field: str, value: int, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise OutOfBounds(f"{field} is a whole number from {low} to {high}, not a {type(value).__name__}")
+    if not low <= value <= high:
+        shown = str(value) if abs(value) < 10**20 else "a far larger number"
+        raise OutOfBounds(f"{field} goes from {low} to {high}; got {shown}")
+    return value
+
+
+def check_delay(delay: timedelta, field: str = "delay") -> timedelta:
+    """A delay from zero to 3,600 days.
+
+    >>> check_delay(timedelta(minutes=5))
+    datetime.timedelta(seconds=300)
+    """
+    return _between(field, delay, timedelta(0), DELAY_MAX)
+
+
+def check_lease_for(lease_for: timedelta) -> timedelta:
+    """A lease from half a second to a day.
+
+    >>> check_lease_for(timedelta(seconds=15))
+    datetime.timedelta(seconds=15)
+    """
+    return _between("lease_for", lease_for, LEASE_MIN, LEASE_MAX)
+
+
+def check_timeout(timeout: timedelta) -> timedelta:
+    """The hard end of one attempt, from 100 ms to 30 days.
+
+    >>> check_timeout(timedelta(hours=1))
+    datetime.timedelta(seconds=3600)
+    """
+    return _between("timeout", timeout, TIMEOUT_MIN, TIMEOUT_MAX)
+
+
+def _between(field: str, value: timedelta, low: timedelta, high: timedelta) -> timedelta:
+    if not isinstance(value, timedelta):
+        raise OutOfBounds(f"{field} is a timedelta, not a {type(value).__name__}")
+    if not low <= value <= high:
+        bounds = f"from {format_duration(low)} to {format_duration(high)}"
+        raise OutOfBounds(f"{field} goes {bounds}; got {format_duration(value)}")
+    return value
+
+
+def check_run_at(run_at: datetime) -> datetime:
+    """A moment with a time zone, in the years 2000 to 2199.
+
+    >>> check_run_at(datetime(2026, 1, 1, tzinfo=UTC)).year
+    2026
+    """
+    if not isinstance(run_at, datetime):
+        raise OutOfBounds(f"run_at is a datetime, not a {type(run_at).__name__}")
+    if run_at.tzinfo is None or run_at.utcoffset() is None:
+        raise OutOfBounds(
+            f"run_at needs a time zone, or it would mean another moment on another machine; got {run_at}. "
+            "Use datetime.now(UTC) + ..., or run_at.astimezone()"
+        )
+    if not RUN_AT_MIN <= run_at < RUN_AT_MAX:
+        raise OutOfBounds(f"run_at lies in the years 2000 to 2199; got {run_at.isoformat()}")
+    return run_at

@@ -1,0 +1,220 @@
+"""Settings: where they come from, and which of them do not go together."""
+
+import logging
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final, Literal, cast
+
+from faultline.bounds import check_lease_for, check_queue_name, check_timeout
+from faultline.durations import format_duration
+from faultline.errors import ConfigError, InputError
+
+Pooler = Literal["none", "transaction"]
+
+DEFAULT_LEASE: Final = timedelta(seconds=15)
+JOBS_MAX_MAX: Final = 10_000
+
+FROM_LEASE: Final = timedelta.min
+"""As the default of a setting: work it out from `lease_for`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What every part needs: how to reach the database, and how loudly to speak.
+
+    >>> Settings.read(environment={"FAULTLINE_DSN": "postgresql://app:secret@db/shop"}).pooler
+    'none'
+    """
+
+    dsn: str | None = field(default=None, repr=False)
+    pooler: Pooler = "none"
+    log: str = "info"
+
+    def __post_init__(self) -> None:
+        if self.pooler not in ("none", "transaction"):
+            raise ConfigError(f"FAULTLINE_POOLER is `none` or `transaction`; got {self.pooler!r}")
+        if self.log.upper() not in logging.getLevelNamesMapping():
+            raise ConfigError(f"FAULTLINE_LOG is debug, info, warning or error; got {self.log!r}")
+
+    @classmethod
+    def read(
+        cls,
+        dsn: str | None = None,
+        pooler: str | None = None,
+        log: str | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> "Settings":
+        """Arguments first, then FAULTLINE_DSN, FAULTLINE_POOLER and FAULTLINE_LOG, then the defaults."""
+        return cls(
+            dsn=dsn or environment.get("FAULTLINE_DSN") or None,
+            pooler=cast(Pooler, pooler or environment.get("FAULTLINE_POOLER") or "none"),
+            log=log or environment.get("FAULTLINE_LOG") or "info",
+        )
+
+    def require_dsn(self) -> str:
+        """The DSN, or a ConfigError that says how to give one."""
+        if self.dsn is None:
+            raise ConfigError(
+                "no database was named: set FAULTLINE_DSN, such as postgresql://user@host/database, pass "
+                "dsn=..., or run `faultline dev`, which brings its own"
+            )
+        return self.dsn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """How one worker works; settings that depend on each other are checked together.
+
+    >>> config = WorkerConfig(queues={"billing": 5, "mail": None}, lease_for=timedelta(seconds=3))
+    >>> config.heartbeat_every, config.tick
+    (datetime.timedelta(seconds=1), datetime.timedelta(microseconds=750000))
+    """
+
+    queues: Mapping[str, int | None] = field(default_factory=lambda: {"default": None})
+    """Each queue, with the most jobs of it to run at once here, or None for no limit of its own."""
+    jobs_max: int = 10
+    threads_max: int = 0
+    """Threads for plain handlers; 0 means as many as `jobs_max`."""
+    lease_for: timedelta = DEFAULT_LEASE
+    heartbeat_every: timedelta = FROM_LEASE
+    tick: timedelta = FROM_LEASE
+    poll_every: timedelta = timedelta(milliseconds=250)
+    prefetch_for: timedelta = timedelta(milliseconds=100)
+    buffer_max: int = 500
+    settle_batch: int = 250
+    settle_every: timedelta = timedelta(milliseconds=3)
+    grace: timedelta = timedelta(seconds=25)
+    timeout: timedelta = timedelta(hours=1)
+
+    def __post_init__(self) -> None:
+        self._fill_in()
+        self._check_queues()
+        self._check_counts()
+        self._check_times()
+
+    def _fill_in(self) -> None:
+        set_once = object.__setattr__
+        set_once(self, "queues", MappingProxyType(dict(self.queues)))
+        if self.threads_max == 0:
+            set_once(self, "threads_max", self.jobs_max)
+        if self.heartbeat_every == FROM_LEASE:
+            # A third of the lease: one beat may go missing, and the next still lands in time.
+            set_once(self, "heartbeat_every", self.lease_for / 3)
+        if self.tick == FROM_LEASE:
+            short = self.lease_for < timedelta(seconds=4)
+            set_once(self, "tick", self.lease_for / 4 if short else timedelta(seconds=1))
+
+    def _check_queues(self) -> None:
+        if not self.queues:
+            raise ConfigError("queues is empty, so this worker would have nothing to do; name at least one")
+        for name, limit in self.queues.items():
+            check_queue_name(name)
+            if limit is not None and limit < 1:
+                raise ConfigError(
+                    f"queue {name} may run {limit} jobs at once, so it would stand still; give it 1 or more, "
+                    "or None for no limit of its own"
+                )
+
+    def _check_counts(self) -> None:
+        _count("jobs_max", self.jobs_max, JOBS_MAX_MAX)
+        _count("threads_max", self.threads_max, JOBS_MAX_MAX)
+        _count("buffer_max", self.buffer_max, 10_000)
+        _count("settle_batch", self.settle_batch, 10_000)
+
+    def _check_times(self) -> None:
+        check_lease_for(self.lease_for)
+        check_timeout(self.timeout)
+        for name in ("heartbeat_every", "tick", "poll_every"):
+            if getattr(self, name) < timedelta(milliseconds=1):
+                raise ConfigError(f"{name} must be at least 1ms, or the worker would spin")
+        for name in ("prefetch_for", "settle_every", "grace"):
+            if getattr(self, name) < timedelta(0):
+                raise ConfigError(f"{name} cannot be negative")
+        self._check_against_the_lease()
+
+    def _check_against_the_lease(self) -> None:
+        lease = f"lease_for is {format_duration(self.lease_for)}"
+        if self.heartbeat_every * 2 >= self.lease_for:
+            raise ConfigError(
+                f"lease_for must outlast two heartbeats, or one lost beat would lose the job; {lease}"
+            )
+        if self.tick >= self.lease_for:
+            raise ConfigError(
+                f"tick must be shorter than a lease, or a lost job would wait for both; {lease}"
+            )
+        if self.prefetch_for * 2 >= self.lease_for:
+            raise ConfigError(
+                f"prefetch_for must be under half a lease, or jobs would age unstarted; {lease}"
+            )
+        if self.settle_every * 4 >= self.lease_for:
+            raise ConfigError(
+                f"settle_every must be under a quarter of a lease, or outcomes come late; {lease}"
+            )
+
+
+def _count(name: str, value: int, highest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
+        raise ConfigError(f"{name} is a whole number from 1 to {highest}; got {value!r}")
+
+
+def read_queues(words: Iterable[str]) -> dict[str, int | None]:
+    """Queues as written on a command line: `billing`, or `billing=5` for at most five at once.
+
+    >>> read_queues(["billing=5", "mail"])
+    {'billing': 5, 'mail': None}
+    """
+    queues: dict[str, int | None] = {}
+    for word in words:
+        name, equals, limit = word.partition("=")
+        if equals and not (limit.isascii() and limit.isdigit() and 0 < int(limit[:6]) <= JOBS_MAX_MAX):
+            raise InputError(
+                f"{word[:100]!a}: after the = comes how many jobs may run at once, 1 to {JOBS_MAX_MAX}"
+            )
+        queues[check_queue_name(name)] = int(limit) if equals else None
+    return queues
+
+
+_SHOWN: Final = ("user", "host", "hostaddr", "port", "dbname")
+_PAIR: Final = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s'\\]|\\.)*)(?:\s+|$)")
+
+
+def redact(dsn: str) -> str:
+    """A DSN as it may be shown: no password, no options; what cannot be read is not shown at all.
+
+    >>> redact("postgresql://app:secret@db:5432/shop?options=-csearch_path%3Dx")
+    'postgresql://app@db:5432/shop'
+    >>> redact("host=db user=app password='s e c' dbname=shop")
+    'user=app host=db dbname=shop'
+    """
+    return _redact_url(dsn) if "://" in dsn.split("=", 1)[0] else _redact_pairs(dsn)
+
+
+def _redact_url(dsn: str) -> str:
+    scheme, _, rest = dsn.partition("://")
+    # The last @, because a password that was not escaped may contain one.
+    user_part, at, place = rest.rpartition("@")
+    user = user_part.partition(":")[0]
+    place = re.split(r"[?#]", place, maxsplit=1)[0]
+    if re.search(r"[/?#=@]", user) or not re.fullmatch(r"[\w.,:\[\]%/~-]*", place):
+        return f"{scheme}://***"
+    return f"{scheme}://{user}{at}{place}"
+
+
+def _redact_pairs(dsn: str) -> str:
+    pairs: dict[str, str] = {}
+    end = 0
+    while end < len(dsn) and (pair := _PAIR.match(dsn, end)):
+        pairs[pair[1]] = pair[2]
+        end = pair.end()
+    if end != len(dsn):
+        return "***"
+    return " ".join(f"{name}={_redact_value(pairs[name])}" for name in _SHOWN if name in pairs)
+
+
+def _redact_value(value: str) -> str:
+    # libpq takes a whole DSN as the database's name, password and all.
+    return redact(value.strip("'")) if "://" in value or "=" in value else value

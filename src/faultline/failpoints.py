@@ -1,0 +1,104 @@
+"""Named places where a drill may stop, kill or break this process.
+
+`FAULTLINE_FAILPOINTS="commit.sending=freeze,claimed=kill*"` arms them. Each fires once, or every
+time when a star follows. Unarmed, `reach` costs one test of an empty dict.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from typing import Final, Literal, cast, get_args
+
+from faultline.errors import ConfigError
+
+Action = Literal["kill", "freeze", "exit", "raise"]
+
+NAMES: Final = (
+    "claimed",
+    "started",
+    "effect.before",
+    "effect.after",
+    "commit.sending",
+    "commit.sent",
+    "settled",
+    "acked",
+)
+
+EXIT_CODE: Final = 86
+"""What `exit` leaves behind; unlike 0, 1 and 2 it cannot be mistaken for anything else."""
+
+companions: list[int] = []
+"""Processes that `freeze` stops together with this one: the pacemaker, or it would go on beating."""
+
+_armed: dict[str, tuple[Action, bool]] = {}
+
+
+def reach(name: str) -> None:
+    """Say that this place was reached; does nothing unless a drill armed it.
+
+    >>> reach("commit.sending")
+    """
+    if _armed:
+        _fire(name)
+
+
+def arm(text: str) -> None:
+    """Arm the fail points named in `text`, and disarm all others.
+
+    >>> arm("started=raise")
+    >>> reach("started")
+    Traceback (most recent call last):
+    RuntimeError: fail point started
+    >>> arm("")
+    """
+    wanted = dict(_read(part.strip()) for part in text.split(",") if part.strip())
+    _armed.clear()
+    _armed.update(wanted)
+
+
+def arm_from_environment(environment: Mapping[str, str] = os.environ) -> None:
+    """Arm what FAULTLINE_FAILPOINTS names; a worker calls this once as it starts."""
+    arm(environment.get("FAULTLINE_FAILPOINTS", ""))
+
+
+def _read(part: str) -> tuple[str, tuple[Action, bool]]:
+    name, _, action = part.partition("=")
+    always = action.endswith("*")
+    action = action.removesuffix("*")
+    if name not in NAMES:
+        raise ConfigError(
+            f"FAULTLINE_FAILPOINTS names the unknown fail point {name!r}; choose from {', '.join(NAMES)}"
+        )
+    if action not in get_args(Action):
+        raise ConfigError(
+            f"FAULTLINE_FAILPOINTS asks {name} for {action!r}; choose from {', '.join(get_args(Action))}"
+        )
+    return name, (cast(Action, action), always)
+
+
+def _fire(name: str) -> None:
+    armed = _armed.get(name)
+    if armed is None:
+        return
+    action, always = armed
+    if not always:
+        _armed.pop(name, None)
+    match action:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "freeze":
+            freeze()
+        case "exit":
+            os._exit(EXIT_CODE)
+        case "raise":
+            raise RuntimeError(f"fail point {name}")
+
+
+def freeze() -> None:
+    """Stop the companions and then this process, here, until somebody continues it."""
+    for pid in companions:
+        os.kill(pid, signal.SIGSTOP)
+    # Addressed to this thread: a signal to the whole process may be taken by another thread, and
+    # this one would run on for a moment, far enough to send the very statement it should hold back.
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)

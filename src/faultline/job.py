@@ -1,0 +1,277 @@
+"""A job at each stage of its life: NewJob, Job, JobInfo, and its lines in the ledger."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from faultline.errors import BadName, FaultlineError
+
+if TYPE_CHECKING:  # words are plain values: only the type checker follows them to the driver
+    from psycopg import AsyncConnection, Connection, IsolationLevel
+
+EFFECT_NAME_CHARS_MAX = 200
+
+
+class JobState(StrEnum):
+    """Where a job is.
+
+    >>> JobState("queued") is JobState.QUEUED
+    True
+    """
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    SUCCEEDED = "succeeded"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        """True of the three states in which nothing more will happen by itself."""
+        return self in _ENDED
+
+
+_ENDED = frozenset({JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job as it is asked for; `Task.new` makes them, already checked.
+
+    >>> NewJob(task="charge", args='{"order_id":7}', max_attempts=10).queue
+    'default'
+    """
+
+    task: str
+    args: str
+    max_attempts: int
+    queue: str = "default"
+    priority: int = 0
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    lease_for: timedelta | None = None
+    timeout: timedelta | None = None
+    retry: str | None = None
+    key: str | None = None
+    key_for: timedelta | None = None
+
+
+class Transaction(Protocol):
+    """What `job.transaction()` gives: a psycopg connection, by `with` or by `async with`.
+
+    Leaving the block commits the handler's rows, the job's success and its ledger entry together; an
+    exception, or a lost lease, rolls all of it back.
+    """
+
+    def __enter__(self) -> "Connection[Any]": ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> bool | None: ...
+
+    async def __aenter__(self) -> "AsyncConnection[Any]": ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> bool | None: ...
+
+
+Begin = Callable[["Job", Any, "IsolationLevel | None"], Transaction]
+"""How a worker lends `job.transaction` its connections."""
+
+# One lock for all jobs: it is taken only by the few threads that wait for a loss, and by the loss.
+_waiting = threading.Lock()
+
+
+class Job:
+    """The job now running, as its handler sees it.
+
+    Send `token` to the outside world as a fence (it only grows) and `idempotency_key(name)` as a key
+    (it stays the same in every attempt).
+
+    >>> from datetime import UTC
+    >>> job = Job(7, "charge", "billing", 1, 10, 0, 3, None, datetime.now(UTC))
+    >>> job.idempotency_key("intent")
+    '7:intent'
+    >>> job.lost
+    False
+    """
+
+    __slots__ = (
+        "id", "task", "queue", "attempt", "max_attempts", "crashes", "token", "key", "created_at",
+        "_begin", "_lost", "_news",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        id: int,
+        task: str,
+        queue: str,
+        attempt: int,
+        max_attempts: int,
+        crashes: int,
+        token: int,
+        key: str | None,
+        created_at: datetime,
+        begin: Begin | None = None,
+    ) -> None:
+        self.id = id
+        self.task = task
+        self.queue = queue
+        self.attempt = attempt
+        self.max_attempts = max_attempts
+        self.crashes = crashes
+        self.token = token
+        self.key = key
+        self.created_at = created_at
+        self._begin = begin
+        self._lost = False
+        self._news: threading.Event | None = None
+
+    @property
+    def lost(self) -> bool:
+        """True once the lease is known to be lost: stop, nothing of this attempt can commit.
+
+        An async handler is cancelled; one that runs in a thread should look here between its steps.
+        """
+        return self._lost
+
+    def wait_lost(self, timeout: float | None = None) -> bool:
+        """Sleep up to `timeout` seconds, ending early if the lease is lost; for threads, in place of `sleep`.
+
+        >>> from datetime import UTC
+        >>> Job(7, "charge", "billing", 1, 10, 0, 3, None, datetime.now(UTC)).wait_lost(0.0)
+        False
+        """
+        with _waiting:
+            if self._lost:
+                return True
+            if self._news is None:
+                self._news = threading.Event()
+            news = self._news
+        return news.wait(timeout)
+
+    def _lose(self) -> None:
+        """The worker's word that the lease is gone."""
+        with _waiting:
+            self._lost = True
+            if self._news is not None:
+                self._news.set()
+
+    def idempotency_key(self, name: str) -> str:
+        """A key for one effect of this job on the outside world, the same in every attempt.
+
+        It never contains the token: a retry with a new key would charge the customer again.
+        """
+        if not name or len(name) > EFFECT_NAME_CHARS_MAX or not (name.isascii() and name.isprintable()):
+            raise BadName(
+                f"an idempotency key is made for a name of 1 to {EFFECT_NAME_CHARS_MAX} printable ASCII "
+                f"characters, such as 'intent'; got {name[: EFFECT_NAME_CHARS_MAX + 1]!a}"
+            )
+        return f"{self.id}:{name}"
+
+    def transaction(self, result: Any = None, isolation: "IsolationLevel | None" = None) -> Transaction:
+        """Commit the handler's rows, the job's success and its ledger entry together, or not at all.
+
+        Use it with `with` in a plain handler and with `async with` in an async one:
+
+            async with job.transaction(result=intent) as conn:
+                await conn.execute("update orders set paid = true where id = %s", [order_id])
+
+        If the lease was lost, everything rolls back and `LeaseLost` is raised at the block's end.
+        """
+        if self._begin is None:
+            raise FaultlineError(
+                "job.transaction() needs the worker that runs the job; this Job was made by hand. "
+                "Run the handler in a worker, or in faultline.testing"
+            )
+        return self._begin(self, result, isolation)
+
+    def __repr__(self) -> str:
+        return f"Job(id={self.id}, task={self.task!r}, attempt={self.attempt}, token={self.token})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobInfo:
+    """A job as read back from the database: what `get` and `list` give.
+
+    >>> from datetime import UTC
+    >>> info = JobInfo(id=7, state=JobState.QUEUED, task="charge", queue="default",
+    ...                max_attempts=10, run_at=datetime.now(UTC), created_at=datetime.now(UTC))
+    >>> info.state.ended
+    False
+    """
+
+    id: int
+    state: JobState
+    task: str
+    queue: str
+    max_attempts: int
+    run_at: datetime
+    created_at: datetime
+    priority: int = 0
+    args: Any = field(default_factory=dict)
+    result: Any = None
+    attempt: int = 0
+    crashes: int = 0
+    claimed_at: datetime | None = None
+    lease_until: datetime | None = None
+    finished_at: datetime | None = None
+    worker: str | None = None
+    token: int | None = None
+    error: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """One lease that ended: who held which token from when to when, and how it went.
+
+    >>> from datetime import UTC
+    >>> moment = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> LedgerEntry(job_id=7, token=3, outcome="succeeded", settled_at=moment).token
+    3
+    """
+
+    job_id: int
+    token: int
+    outcome: str
+    settled_at: datetime
+    attempt: int = 0
+    worker: str | None = None
+    claimed_at: datetime | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A write the fence refused: a worker came too late, and this is the record of it.
+
+    >>> from datetime import UTC
+    >>> moment = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> Refusal(job_id=7, token=3, current_token=5, reason="token_mismatch",
+    ...         first_at=moment, last_at=moment).times
+    1
+    """
+
+    job_id: int
+    token: int
+    reason: str
+    first_at: datetime
+    last_at: datetime
+    worker: str | None = None
+    current_token: int | None = None
+    times: int = 1

@@ -1,0 +1,153 @@
+"""How an attempt ended: Done, Failed, Snooze, Cancel, Dead, or Released.
+
+A handler that returns a plain value is Done, one that raises is Failed. `Snooze`, `Cancel` and
+`Dead` are words a handler says itself, returned or raised, whichever reads better where it stands.
+`Released` is the worker's own: it hands the job back with its attempt uncounted.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, final
+
+from faultline.errors import OutOfBounds
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The handler finished; `result` is what it returned.
+
+    >>> Done({"sent": True}).result
+    {'sent': True}
+    """
+
+    result: Any = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The handler raised; `delay` is how long to wait before the next attempt.
+
+    No delay means that the database chooses, by the policy stored with the job.
+
+    >>> Failed("ValueError: no such order", delay=timedelta(seconds=2)).delay.total_seconds()
+    2.0
+    """
+
+    error: str
+    delay: timedelta | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The worker gives the job back unfinished, and its attempt with it.
+
+    >>> Released("the worker is stopping").reason
+    'the worker is stopping'
+    """
+
+    reason: str = ""
+
+
+class _Said(Exception):
+    """A word a handler may return or raise.
+
+    Frozen like the other outcomes, but by hand: a frozen dataclass would also refuse the
+    `__traceback__` that `contextlib` sets on an exception it re-raises.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name.startswith("__"):
+            super().__setattr__(name, value)
+        else:
+            raise AttributeError(f"{type(self).__name__} cannot be changed; make another")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed; make another")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.args == self.args
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.args))
+
+
+@final
+class Snooze(_Said):
+    """Run this job again after `delay`, without counting the attempt.
+
+    >>> def poll(ready: bool) -> Snooze | None:
+    ...     return None if ready else Snooze(timedelta(minutes=5), "the export is not ready")
+    >>> poll(False)
+    Snooze(delay=datetime.timedelta(seconds=300), reason='the export is not ready')
+    """
+
+    __match_args__ = ("delay", "reason")
+    args: tuple[timedelta, str]
+
+    def __init__(self, delay: timedelta, reason: str = "") -> None:
+        if not isinstance(delay, timedelta):
+            raise TypeError(f"Snooze takes a timedelta, not {type(delay).__name__}")
+        if delay < timedelta(0):
+            raise OutOfBounds(f"Snooze cannot go back in time: delay is {delay}, use zero or more")
+        super().__init__(delay, reason)
+
+    @property
+    def delay(self) -> timedelta:
+        return self.args[0]
+
+    @property
+    def reason(self) -> str:
+        return self.args[1]
+
+    def __repr__(self) -> str:
+        return f"Snooze(delay={self.delay!r}, reason={self.reason!r})"
+
+    def __str__(self) -> str:
+        return self.reason or f"snoozed for {self.delay}"
+
+
+@final
+class Cancel(_Said):
+    """End this job for good, unfinished and without an error.
+
+    >>> try:
+    ...     raise Cancel("the order was withdrawn")
+    ... except Cancel as word:
+    ...     print(word.reason)
+    the order was withdrawn
+    """
+
+    __match_args__ = ("reason",)
+    args: tuple[str]
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+
+    @property
+    def reason(self) -> str:
+        return self.args[0]
+
+
+@final
+class Dead(_Said):
+    """Give up now, whatever attempts are left; the job is kept for a person to look at.
+
+    >>> Dead("the account is closed").reason
+    'the account is closed'
+    """
+
+    __match_args__ = ("reason",)
+    args: tuple[str]
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+
+    @property
+    def reason(self) -> str:
+        return self.args[0]
+
+
+Outcome = Done | Failed | Snooze | Cancel | Dead | Released

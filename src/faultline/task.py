@@ -1,0 +1,188 @@
+"""A kind of work, with a name: the handler, its signature and its defaults; and the registry of them."""
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, Any, Final, get_args, get_origin
+
+from faultline.args import ArgsCodec
+from faultline.args.signature import parameters_of
+from faultline.bounds import (
+    check_lease_for,
+    check_max_attempts,
+    check_priority,
+    check_queue_name,
+    check_task_name,
+    check_timeout,
+)
+from faultline.errors import ConfigError, UnknownTask
+from faultline.job import Job
+from faultline.retry import Retry, RetryPolicy, rules_of
+
+MAX_ATTEMPTS: Final = 10
+QUEUE: Final = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """Everything a worker needs to know to run jobs of one task; `spec_of` makes it.
+
+    >>> def charge(job: Job, order_id: int) -> None: ...
+    >>> spec = spec_of(charge, queue="billing")
+    >>> spec.name, spec.takes_job, spec.is_async, spec.max_attempts
+    ('charge', True, False, 10)
+    """
+
+    name: str
+    handler: Callable[..., Any]
+    takes_job: bool
+    is_async: bool
+    codec: ArgsCodec
+    queue: str = QUEUE
+    priority: int = 0
+    max_attempts: int = MAX_ATTEMPTS
+    retry: Retry = field(default_factory=Retry)
+    timeout: timedelta | None = None
+    lease_for: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        check_task_name(self.name)
+        check_queue_name(self.queue)
+        check_priority(self.priority)
+        check_max_attempts(self.max_attempts)
+        if self.timeout is not None:
+            check_timeout(self.timeout)
+        if self.lease_for is not None:
+            check_lease_for(self.lease_for)
+
+
+def spec_of(
+    handler: Callable[..., Any],
+    *,
+    name: str | None = None,
+    queue: str = QUEUE,
+    priority: int = 0,
+    max_attempts: int = MAX_ATTEMPTS,
+    retry: RetryPolicy | Retry | None = None,
+    timeout: timedelta | None = None,
+    lease_for: timedelta | None = None,
+    forbid_unknown: bool = True,
+) -> TaskSpec:
+    """Read a handler's signature and check its options.
+
+    >>> async def ping(host: str, times: int = 1) -> None: ...
+    >>> spec_of(ping, name="net.ping").codec.encode(("localhost",), {})
+    '{"host":"localhost"}'
+    """
+    chosen = check_task_name(_own_name(handler) if name is None else name)
+    _check_handler(handler, chosen)
+    parameters = parameters_of(handler, chosen)
+    takes_job = _takes_job(parameters, chosen)
+    arguments = dict(list(parameters.items())[1:]) if takes_job else parameters
+    return TaskSpec(
+        name=chosen,
+        handler=handler,
+        takes_job=takes_job,
+        is_async=_is_async(handler),
+        codec=ArgsCodec.of(handler, chosen, arguments, forbid_unknown=forbid_unknown),
+        queue=queue,
+        priority=priority,
+        max_attempts=max_attempts,
+        retry=rules_of(retry),
+        timeout=timeout,
+        lease_for=lease_for,
+    )
+
+
+def _own_name(handler: Callable[..., Any]) -> str:
+    # Without its module: `__main__.charge` in a script would not be the `shop.charge` of its worker.
+    return str(getattr(handler, "__name__", type(handler).__name__))
+
+
+def _is_async(handler: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
+
+
+def _check_handler(handler: Callable[..., Any], task: str) -> None:
+    if not callable(handler) or isinstance(handler, type):
+        raise ConfigError(f"task {task}: @task goes on a function, not on {handler!r}")
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise ConfigError(
+            f"task {task}: a generator has no single result; return a value instead of yielding"
+        )
+
+
+def _takes_job(parameters: Mapping[str, inspect.Parameter], task: str) -> bool:
+    for place, (name, parameter) in enumerate(parameters.items()):
+        if _is_job(parameter.annotation):
+            if place > 0 or parameter.kind not in _BY_POSITION:
+                raise ConfigError(f"task {task}: `{name}: Job` must be the first parameter")
+            return True
+        if place == 0 and name == "job" and parameter.annotation is Any:
+            raise ConfigError(
+                f"task {task}: the first parameter is called job but says no type. Annotate it `job: Job` "
+                "to be given the running job, or give the argument another name"
+            )
+    return False
+
+
+_BY_POSITION: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _is_job(hint: Any) -> bool:
+    return hint is Job or (get_origin(hint) is Annotated and get_args(hint)[0] is Job)
+
+
+class Registry:
+    """The tasks of one app by name. It never imports anything by name: what is not here does not run.
+
+    >>> registry = Registry()
+    >>> def charge(order_id: int) -> None: ...
+    >>> registry.add(spec_of(charge)).name
+    'charge'
+    >>> "os.system" in registry
+    False
+    """
+
+    def __init__(self) -> None:
+        self._specs: dict[str, TaskSpec] = {}
+
+    def add(self, spec: TaskSpec) -> TaskSpec:
+        """Register a task; two of one name are refused, since jobs could not tell them apart."""
+        if spec.name in self._specs:
+            first = self._specs[spec.name].handler
+            raise ConfigError(
+                f"two tasks are called {spec.name}: {_place(first)} and {_place(spec.handler)}. "
+                "Give one of them another name: @app.task(name=...)"
+            )
+        self._specs[spec.name] = spec
+        return spec
+
+    def find(self, name: str) -> TaskSpec:
+        """The task of this name, or UnknownTask."""
+        try:
+            return self._specs[name]
+        except KeyError:
+            raise UnknownTask(f"no task is called {name[:140]!a} here; {self._known(name)}") from None
+
+    def _known(self, name: str) -> str:
+        close = difflib.get_close_matches(name[:140], self._specs, n=3)
+        known = close or sorted(self._specs)[:10]
+        hint = "did you mean" if close else "this app knows"
+        names = ", ".join(known) or "none at all"
+        return f"{hint} {names}. Import the module that defines the task, or correct the name"
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._specs
+
+    def __iter__(self) -> Iterator[TaskSpec]:
+        return iter(self._specs.values())
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+
+def _place(handler: Callable[..., Any]) -> str:
+    return f"{getattr(handler, '__module__', '?')}.{getattr(handler, '__qualname__', type(handler).__name__)}"

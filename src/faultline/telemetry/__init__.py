@@ -1,0 +1,24 @@
+"""The events we emit, how they read, and how to listen; no vendor here.
+
+Everything goes through the standard `logging`: events to the logger `faultline.events`, one record each.
+To listen, attach a handler there; to see which job a line of your own came from, `install_context()`
+puts `job_id`, `token` and `task` on every record made inside a handler.
+"""
+
+from faultline.telemetry.context import current, install_context
+from faultline.telemetry.events import EVENTS, emit
+from faultline.telemetry.formats import JsonFormatter, LineFormatter, configure_logging
+from faultline.telemetry.text import describe_error, printable, scrub
+
+__all__ = [
+    "EVENTS",
+    "JsonFormatter",
+    "LineFormatter",
+    "configure_logging",
+    "current",
+    "describe_error",
+    "emit",
+    "install_context",
+    "printable",
+    "scrub",
+]

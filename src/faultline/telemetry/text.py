@@ -1,0 +1,104 @@
+"""Text made safe to show: in a terminal, in a log line, in a row."""
+
+import re
+import traceback
+from typing import Final
+
+ERROR_BYTES_MAX: Final = 8_192
+_SUMMARY_BYTES_MAX: Final = 6_144
+_FRAMES_MAX: Final = 20
+_CAUSES_MAX: Final = 5
+
+# C0 and C1 controls, the marks that reorder text, invisible joiners, line separators, lone surrogates.
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+_NOT_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
+
+_SECRETS: Final = (
+    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/?#@'\"]*):[^\s'\"]*@", re.IGNORECASE), r"\1:***@"),
+    (
+        re.compile(
+            r"(\b(?:password|passwd|sslpassword)\b['\"]?\s*[=:]\s*)('[^']*'|\"[^\"]*\"|[^\s,;&)]+)",
+            re.IGNORECASE,
+        ),
+        r"\1***",
+    ),
+)
+
+
+def printable(text: str) -> str:
+    """Text with everything that could move the cursor, hide or reorder it spelled out.
+
+    >>> printable("red\\x1b[31m, new\\nline")
+    'red\\\\x1b[31m, new\\\\nline'
+    """
+    return _UNSAFE.sub(_spelled, text)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def scrub(text: str) -> str:
+    """Text without the passwords a DSN or a keyword may carry.
+
+    >>> scrub("cannot reach postgresql://app:secret@db/shop")
+    'cannot reach postgresql://app:***@db/shop'
+    """
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def describe_error(error: BaseException) -> str:
+    """An error as it is kept with the attempt: a line that says what, then where, in 8 kB at most.
+
+    Long texts keep their head and their tail. Whatever the exception does when it is asked, there is
+    an answer, and it is text that PostgreSQL can hold.
+
+    >>> describe_error(ValueError("no such order"))
+    'ValueError: no such order'
+    """
+    parts = [_with_frames(one) for one in _chain(error)]
+    return _shortened(scrub("\ncaused by ".join(parts)), ERROR_BYTES_MAX)
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and len(chain) < _CAUSES_MAX:
+        chain.append(following)
+        if isinstance(following, BaseExceptionGroup):
+            following = following.exceptions[0]
+        else:
+            hidden = following.__suppress_context__
+            following = following.__cause__ or (None if hidden else following.__context__)
+    return chain
+
+
+def _with_frames(error: BaseException) -> str:
+    frames = traceback.format_tb(error.__traceback__)[-_FRAMES_MAX:]
+    return "\n".join([_summary(error), *(frame.rstrip() for frame in frames)])
+
+
+def _summary(error: BaseException) -> str:
+    kind = type(error).__name__
+    try:
+        said = str(error)
+    except Exception as mishap:
+        said = f"(its text could not be read: {type(mishap).__name__})"
+    return f"{kind}: {_shortened(said, _SUMMARY_BYTES_MAX)}" if said else kind
+
+
+def _shortened(text: str, bytes_max: int) -> str:
+    # Cut before cleaning: 50 MB of it should not be walked for the sake of eight kilobytes.
+    kept = text if len(text) <= 2 * bytes_max else text[:bytes_max] + text[-bytes_max:]
+    data = _NOT_TEXT.sub(_spelled, kept).encode()
+    if len(data) <= bytes_max:
+        return data.decode()
+    middle = f"\n... shortened from {len(text):,} characters ...\n"
+    head_bytes = bytes_max * 5 // 8
+    tail_bytes = bytes_max - head_bytes - len(middle)
+    return data[:head_bytes].decode(errors="ignore") + middle + data[-tail_bytes:].decode(errors="ignore")

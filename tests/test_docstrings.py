@@ -1,0 +1,19 @@
+"""Every example in the docstrings of the vocabulary runs and says what it says."""
+
+import doctest
+import importlib
+
+import pytest
+
+WORDS = (
+    "args.codec", "args.document", "args.models", "args.signature", "bounds", "config", "durations", "errors",
+    "failpoints", "job", "lease", "outcome", "retry", "task", "telemetry.context", "telemetry.events",
+    "telemetry.formats", "telemetry.text",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_examples_in_docstrings_run(word):
+    found = doctest.testmod(importlib.import_module(f"faultline.{word}"))
+
+    assert found.failed == 0
