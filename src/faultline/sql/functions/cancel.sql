@@ -1,0 +1,28 @@
+-- queued | running -> cancelled: nobody wants it any more. A running job's worker learns it from its next heartbeat, and can commit nothing.
+create function faultline.cancel(job_id bigint, reason text default null)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  held   faultline.active;
+  place  text;
+begin
+  perform faultline.be_durable();
+  place := faultline.hold(cancel.job_id);
+
+  if place = 'active' then
+    delete from faultline.active as job where job.id = cancel.job_id returning job.* into held;
+  elsif place = 'later' then
+    held := faultline.fetch_later(cancel.job_id);
+  elsif faultline.state_of(cancel.job_id) = 'cancelled' then
+    return;   -- twice is once
+  else
+    raise exception 'job % is %, it cannot be cancelled', cancel.job_id, faultline.state_of(cancel.job_id)
+      using errcode = 'LS004', hint = 'Only a queued or running job can be cancelled.';
+  end if;
+
+  perform faultline.enter(held, 'cancelled', faultline.now(), error => cancel.reason);
+end;
+$$;

@@ -1,0 +1,86 @@
+-- queued -> running: take due jobs, each under a new lease; the one statement that grants one.
+create function faultline.claim(
+  queues   text[],
+  room     int,
+  lease    faultline.lease_time,
+  claim    uuid,
+  worker   int default null,
+  timeout  faultline.run_time default interval '1 hour',
+  again    boolean default false)
+returns table (
+  id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
+  args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  moment  timestamptz;
+  picked  bigint[];
+  higher  boolean;
+  number  bigint;
+begin
+  perform faultline.be_durable();
+  if coalesce(room, 0) not between 1 and 1000 then
+    raise exception 'room is %, a claim takes from 1 to 1000 jobs', room using errcode = 'LS005';
+  end if;
+
+  if again then
+    return query select * from faultline.claimed_again(claim.claim);
+    return;
+  end if;
+
+  -- Materialised in an array before the UPDATE: never more rows than asked for, whatever the plan.
+  select array_agg(job.id), bool_or(job.higher)
+  into picked, higher
+  from (
+    select free.id, free.pos > lane.top as higher
+    from (
+      select lane.id, lane.floor, lane.top
+      from faultline.lanes as lane
+      where lane.queue = any (claim.queues) and not lane.paused
+      order by lane.priority, random()
+    ) as lane
+    cross join lateral (
+      select job.id, job.pos
+      from faultline.active as job
+      where job.lane = lane.id
+        and job.pos >= lane.floor
+        and job.claim is null
+        and job.token < 2305843009213693952   -- beyond 2^61 it is no token of ours: rescue buries it, its neighbours run
+      order by job.pos
+      limit claim.room
+      for no key update skip locked
+    ) as free
+    limit claim.room
+  ) as job;
+
+  if picked is null then
+    return;
+  end if;
+
+  -- The number is drawn after the rows are locked, so whoever locks later draws higher.
+  number := faultline.epoch() + nextval('faultline.tokens');
+  moment := faultline.now();
+
+  return query
+  update faultline.active as job
+  set token       = greatest(number, job.token + 1),
+      claim       = claim.claim,
+      claimed_at  = moment,
+      claimed_by  = claim.worker,
+      deadline_at = moment + coalesce(job.timeout, claim.timeout),
+      lease_until = moment + least(coalesce(job.lease_for, claim.lease), coalesce(job.timeout, claim.timeout)),
+      attempt     = job.attempt + 1
+  from unnest(picked) as pick (id), faultline.lanes as lane
+  where job.id = pick.id
+    and lane.id = job.lane
+  returning job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text, lane.queue::text,
+            job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text;
+
+  if higher then
+    perform faultline.raise_top(picked);
+  end if;
+end;
+$$;

@@ -1,0 +1,20 @@
+-- What a claim holds, for a worker whose reply was lost. A scan: never on the ordinary path.
+create function faultline.claimed_again(claim uuid)
+returns table (
+  id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
+  args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text)
+language plpgsql
+-- The claim itself forbids sequential scans; this one is a scan by nature.
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text, lane.queue::text,
+         job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text
+  from faultline.active as job
+  join faultline.lanes as lane on lane.id = job.lane
+  where job.claim = claimed_again.claim
+  order by job.id;
+end;
+$$;

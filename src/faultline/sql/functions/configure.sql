@@ -1,0 +1,15 @@
+-- Change what is true of the whole installation; what is left out stays as it is.
+create function faultline.configure(
+  default_lease faultline.lease_time default null, ledger_retention interval default null, dead_retention interval default null)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update faultline.settings as setting
+  set default_lease    = coalesce(configure.default_lease, setting.default_lease),
+      ledger_retention = coalesce(configure.ledger_retention, setting.ledger_retention),
+      dead_retention   = coalesce(configure.dead_retention, setting.dead_retention);
+end;
+$$;

@@ -1,0 +1,33 @@
+-- (nothing) -> queued: put a job in its queue, now or for later; with a key, once.
+--
+--   select faultline.enqueue('send_receipt', '{"order": 17}');
+--   select faultline.enqueue('send_receipt', '{"order": 17}', queue => 'mail', delay => '5 minutes', key => 'order-17');
+create function faultline.enqueue(
+  task          faultline.task_name,
+  args          faultline.document default '{}',
+  queue         faultline.queue_name default 'default',
+  priority      faultline.rank default 0,
+  run_at        faultline.moment default null,
+  delay         faultline.wait default null,
+  max_attempts  faultline.attempt_budget default 10,
+  lease_for     faultline.lease_time default null,
+  timeout       faultline.run_time default null,
+  retry         jsonb default null,
+  key           faultline.key_name default null,
+  key_for       interval default interval '1 day')
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  ids bigint[];
+begin
+  ids := array(select made.id from faultline.enqueue_many(
+    task => enqueue.task, args => array[enqueue.args::text], queue => enqueue.queue, priority => enqueue.priority,
+    run_at => enqueue.run_at, delay => enqueue.delay, max_attempts => enqueue.max_attempts,
+    lease_for => enqueue.lease_for, timeout => enqueue.timeout, retry => enqueue.retry,
+    keys => case when enqueue.key is not null then array[enqueue.key::text] end, key_for => enqueue.key_for) as made);
+  return ids[1];
+end;
+$$;

@@ -1,0 +1,51 @@
+-- (nothing) -> queued, once a key: a job whose key is taken is not made; the id of the job that has it comes back instead.
+create function faultline.enqueue_keyed(
+  task faultline.task_name, args text[], queue text, lane int, due_at timestamptz, moment timestamptz,
+  max_attempts bigint, lease_for interval, timeout interval, retry jsonb, keys text[], key_for interval)
+returns table (id bigint, is_new boolean)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  ask    record;
+  fresh  bigint[] := array_fill(null::bigint, array[cardinality(args)]);
+  owner  bigint[] := array_fill(null::bigint, array[cardinality(args)]);
+begin
+  if cardinality(keys) <> cardinality(args) then
+    raise exception 'got % keys for % jobs', cardinality(keys), cardinality(args)
+      using errcode = 'LS005', hint = 'Give one key a job, null for a job without one.';
+  end if;
+
+  -- In the order of the keys, so that two batches of the same keys wait for each other and do not deadlock.
+  for ask in
+    select asked.place, asked.key, asked.args::jsonb as args
+    from unnest(enqueue_keyed.keys, enqueue_keyed.args) with ordinality as asked (key, args, place)
+    order by asked.key, asked.place
+  loop
+    fresh[ask.place] := nextval('faultline.places');
+    owner[ask.place] := case when ask.key is null then fresh[ask.place] else faultline.take_key(
+      enqueue_keyed.queue, ask.key, fresh[ask.place],
+      sha256(convert_to(enqueue_keyed.task || E'\n' || ask.args::text, 'UTF8')), enqueue_keyed.key_for, moment) end;
+  end loop;
+
+  with won as materialized (
+    select asked.id, asked.key, asked.args::faultline.document as args
+    from unnest(fresh, owner, enqueue_keyed.keys, enqueue_keyed.args) as asked (id, owner, key, args)
+    where asked.id = asked.owner
+  ),
+  due as (
+    insert into faultline.active (id, pos, created_at, lane, max_attempts, task, key, lease_for, timeout, retry, args)
+    select won.id, won.id, moment, enqueue_keyed.lane, enqueue_keyed.max_attempts, enqueue_keyed.task, won.key,
+           enqueue_keyed.lease_for, enqueue_keyed.timeout, enqueue_keyed.retry, won.args
+    from won
+    where due_at is null or due_at <= moment
+  )
+  insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, key, lease_for, timeout, retry, args)
+  select won.id, due_at, moment, enqueue_keyed.lane, enqueue_keyed.max_attempts, enqueue_keyed.task, won.key,
+         enqueue_keyed.lease_for, enqueue_keyed.timeout, enqueue_keyed.retry, won.args
+  from won
+  where due_at > moment;
+
+  return query select asked.owner, asked.owner = asked.id from unnest(fresh, owner) as asked (id, owner);
+end;
+$$;

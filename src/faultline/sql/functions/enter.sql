@@ -1,0 +1,30 @@
+-- Write the ledger's entry for a lease that ended, and start the window of the job's key when the job has ended too.
+create function faultline.enter(
+  job faultline.active, outcome faultline.lease_end, moment timestamptz,
+  result faultline.document default null, error text default null)
+returns void
+language plpgsql
+volatile
+as $$
+declare
+  ends  boolean := enter.outcome in ('succeeded', 'cancelled');
+  lane  faultline.lanes;
+begin
+  select * into lane from faultline.lanes where lanes.id = job.lane;
+
+  if enter.outcome <> 'succeeded' or lane.keep <> 'nothing' then
+    insert into faultline.ledger (
+      job_id, slot, token, created_at, claimed_at, settled_at, claim, lane, worker, attempt,
+      max_attempts, crashes, outcome, task, key, error, args, result)
+    values (
+      job.id, case when ends then 0 else job.token end, job.token, job.created_at, job.claimed_at, moment, job.claim, job.lane,
+      job.claimed_by, job.attempt, job.max_attempts, job.crashes, enter.outcome, job.task, job.key, left(enter.error, 8192),
+      case when ends and lane.keep = 'full' then job.args end,
+      case when ends and lane.keep = 'full' then enter.result end);
+  end if;
+
+  if job.key is not null and (ends or enter.outcome = 'dead') then
+    perform faultline.lapse_key(lane.queue, job.key, job.id, moment);
+  end if;
+end;
+$$;

@@ -1,0 +1,49 @@
+-- running -> running: renew every lease in hand; answers held, busy (locked just now, ask again), lost or cancel for each.
+create function faultline.heartbeat(
+  ids bigint[], tokens bigint[], claims uuid[], lease faultline.lease_time, worker int default null)
+returns table (id bigint, token bigint, answer text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  moment    timestamptz := faultline.now();
+  held_ids  bigint[];
+  held_by   uuid[];
+begin
+  with held as materialized (
+    select job.id
+    from unnest(heartbeat.ids, heartbeat.tokens, heartbeat.claims) as beat (id, token, claim)
+    join faultline.active as job on job.id = beat.id and job.token = beat.token and job.claim = beat.claim
+    order by job.id
+    for no key update of job skip locked
+  ),
+  beaten as (
+    -- Never shorter, and never past the hard deadline.
+    update faultline.active as job
+    set lease_until = greatest(job.lease_until, least(moment + coalesce(job.lease_for, heartbeat.lease), job.deadline_at))
+    from held
+    where job.id = held.id
+    returning job.id, job.claim
+  )
+  select array_agg(beaten.id), array_agg(beaten.claim) into held_ids, held_by from beaten;
+
+  perform faultline.worker_seen(heartbeat.worker, moment);
+
+  -- By job and claim, never by job alone: a worker may beat for an old and a new lease of one job.
+  return query
+  select beat.id, beat.token,
+    case
+      when held.id is not null then 'held'
+      when job.id is not null then 'busy'
+      when ended.outcome = 'cancelled' then 'cancel'
+      else 'lost'
+    end
+  from unnest(heartbeat.ids, heartbeat.tokens, heartbeat.claims) as beat (id, token, claim)
+  left join unnest(held_ids, held_by) as held (id, claim) on held.id = beat.id and held.claim = beat.claim
+  left join faultline.active as job
+    on held.id is null and job.id = beat.id and job.token = beat.token and job.claim = beat.claim
+  left join faultline.ledger as ended on held.id is null and ended.job_id = beat.id and ended.slot = 0;
+end;
+$$;

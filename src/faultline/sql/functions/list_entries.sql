@@ -1,0 +1,12 @@
+-- The ledger's newest jobs first, each with all its leases.
+create function faultline.list_entries(most int default 50)
+returns setof faultline.entries
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select * from faultline.entries as entry order by entry.job_id desc, entry.token desc limit list_entries.most;
+end;
+$$;

@@ -1,0 +1,31 @@
+-- What became of a lease whose settling was never answered: read under the row's lock, on the primary, never guessed.
+-- `running`: nothing was committed and it is still ours. `gone`: no row can tell. Anything else is how it ended.
+create function faultline.outcome(job_id bigint, token bigint, claim uuid)
+returns text
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  ended faultline.lease_end;
+begin
+  -- Waits for a backend that is still committing: a plain look could be overtaken by it.
+  perform from faultline.active as job
+  where job.id    = outcome.job_id
+    and job.token = outcome.token
+    and job.claim = outcome.claim
+  for no key update;
+
+  if found then
+    return 'running';
+  end if;
+
+  select entry.outcome into ended
+  from faultline.ledger as entry
+  where entry.job_id = outcome.job_id
+    and entry.slot in (0, outcome.token)
+    and entry.token = outcome.token
+    and entry.claim = outcome.claim;
+  return coalesce(ended::text, 'gone');
+end;
+$$;

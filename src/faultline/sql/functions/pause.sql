@@ -1,0 +1,14 @@
+-- Stop claims from a queue; what runs goes on. A queue not yet seen is made, so that it starts paused.
+create function faultline.pause(queue faultline.queue_name)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform faultline.be_durable();
+  insert into faultline.queues (name, paused_at) values (pause.queue, faultline.now())
+  on conflict (name) do update set paused_at = coalesce(queues.paused_at, excluded.paused_at);
+  update faultline.lanes as lane set paused = true where lane.queue = pause.queue and not lane.paused;
+end;
+$$;

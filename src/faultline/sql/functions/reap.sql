@@ -1,0 +1,46 @@
+-- running -> queued | dead: take back the leases that nobody renewed. The only taker of expired leases; a crash is
+-- a failure report the worker did not live to make.
+create function faultline.reap(most int default 500)
+returns table (id bigint, token bigint, worker int, task text, queue text, died boolean)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  moment   timestamptz := faultline.now();
+  far      boolean;
+  expired  bigint[];
+begin
+  perform set_config('lock_timeout', '200ms', true);   -- under a tick: one held lock must not stall all recovery
+  if exists (select from faultline.rounds as row where row.hold_until > moment) then
+    return;   -- hold fire: an outage is not a crash
+  end if;
+
+  -- Once a minute past every lane's top, which is only a hint.
+  update faultline.rounds as row set walked_at = moment
+  where row.walked_at <= moment - interval '1 minute';
+  far := found;
+
+  -- Look and lock in one statement: a heartbeat or a completion that comes first is seen, one that is under way is skipped.
+  expired := array(
+    select late.id
+    from faultline.lanes as lane
+    cross join lateral (
+      select job.id
+      from faultline.active as job
+      where job.lane = lane.id
+        and (far or job.pos <= lane.top)
+        and job.lease_until < moment
+      order by job.pos
+      limit reap.most
+      for no key update skip locked
+    ) as late
+    limit reap.most);
+
+  if cardinality(expired) > 0 then
+    perform faultline.be_durable();
+    return query select * from faultline.put_back(expired, 'expired', 'lease expired', moment, crashed => true);
+  end if;
+end;
+$$;

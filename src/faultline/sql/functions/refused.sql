@@ -1,0 +1,14 @@
+-- Record a refused write: called in a transaction of its own, after LS001 rolled the first one back.
+create function faultline.refused(job_id bigint, token bigint, worker int default null)
+returns table (reason text, current_token bigint)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select noted.reason, noted.current_token
+  from faultline.note_refusals(array[refused.job_id], array[refused.token], refused.worker, faultline.now()) as noted;
+end;
+$$;

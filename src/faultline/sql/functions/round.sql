@@ -1,0 +1,32 @@
+-- Whose round is it? True for the one caller that moves `round_at` on by a tick; the others have nothing to do.
+-- After an outage every lease looks expired though every worker is well: then nobody reaps for one lease.
+create function faultline.round(tick interval)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  moment  timestamptz := faultline.now();
+  lease   interval;
+  last    faultline.rounds;
+begin
+  select * into last
+  from faultline.rounds as row
+  where row.round_at <= moment - round.tick
+  for no key update skip locked;
+  if not found then
+    return false;
+  end if;
+
+  select setting.default_lease into lease from faultline.settings as setting;
+  update faultline.rounds as row
+  set round_at = moment,
+      hold_until = case
+        when isfinite(last.round_at) and moment - last.round_at > greatest(lease / 2, round.tick * 3) then moment + lease
+        when moment - pg_postmaster_start_time() < lease then pg_postmaster_start_time() + lease
+        else last.hold_until
+      end;
+  return true;
+end;
+$$;

@@ -1,0 +1,22 @@
+-- Where a job stands: active, later, dead, ended or null; one statement, one snapshot.
+-- A move between tables is one transaction, so in any one snapshot the job is in exactly one place.
+create function faultline.where_is(job_id bigint)
+returns text
+language plpgsql
+volatile
+as $$
+begin
+  return (
+    select place
+    from (
+      select 'active' as place from faultline.active as job where job.id = where_is.job_id
+      union all
+      select 'later' from faultline.later as job where job.id = where_is.job_id
+      union all
+      select 'dead' from faultline.dead as job where job.id = where_is.job_id
+      union all
+      select 'ended' from faultline.ledger as entry where entry.job_id = where_is.job_id and entry.slot = 0
+    ) as places
+    limit 1);
+end;
+$$;

@@ -1,0 +1,11 @@
+-- A worker was heard of. Never waits: somebody who holds its row must not hold up its heartbeat.
+create function faultline.worker_seen(worker int, moment timestamptz)
+returns void
+language sql
+volatile
+as $$
+  update faultline.workers as known
+  set seen_at = moment
+  from (select id from faultline.workers where id = worker_seen.worker for no key update skip locked) as free
+  where known.id = free.id
+$$;

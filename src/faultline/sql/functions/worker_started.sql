@@ -1,0 +1,19 @@
+-- A worker says that it is there. For people only: ownership never depends on this table.
+create function faultline.worker_started(
+  name text, host text, pid int, queues text[], jobs_max int, version text)
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  number  int;
+  moment  timestamptz := faultline.now();
+begin
+  insert into faultline.workers (name, host, pid, queues, jobs_max, version, started_at, seen_at)
+  values (worker_started.name, worker_started.host, worker_started.pid, worker_started.queues,
+          worker_started.jobs_max, worker_started.version, moment, moment)
+  returning id into number;
+  return number;
+end;
+$$;

@@ -1,0 +1,57 @@
+-- The words every table speaks: values that cannot be wrong, each bound named as the sentence it keeps.
+-- A domain is checked when a value enters, not at every UPDATE of its row, so claims and heartbeats do not pay for it.
+
+create domain faultline.document as jsonb
+  constraint a_document_is_at_most_one_mebibyte
+    check (octet_length(value::text) <= 1048576)
+  -- Sixty-five open brackets take over 512 bytes of jsonb, so small documents skip the walk.
+  constraint a_document_is_at_most_64_deep
+    check (pg_column_size(value) <= 512 or not jsonb_path_exists(value, 'strict $.**{64 to last}'))
+  -- jsonb prints numbers in full: without 309 digits in a row there is no number over 1e308.
+  constraint a_documents_numbers_are_within_1e308
+    check (octet_length(value::text) <= 308
+           or value::text !~ '[0-9]{309}'
+           or not jsonb_path_exists(value, 'strict $.** ? (@.type() == "number" && (@ > 1e308 || @ < -1e308))'));
+
+create domain faultline.queue_name as text
+  constraint a_queue_name_is_1_to_63_letters_digits_underscores_dots_dashes
+    check (value ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$');
+
+create domain faultline.task_name as text
+  constraint a_task_name_is_1_to_128_letters_digits_underscores_dots_dashes
+    check (value ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$');
+
+create domain faultline.key_name as text
+  constraint a_key_is_1_to_255_characters
+    check (char_length(value) between 1 and 255)
+  constraint a_key_has_no_control_characters
+    check (value !~ '[[:cntrl:]]');
+
+create domain faultline.moment as timestamptz
+  constraint a_moment_lies_between_the_years_2000_and_2200
+    check (value >= '2000-01-01 00:00+00' and value < '2200-01-01 00:00+00');
+
+create domain faultline.wait as interval
+  constraint a_delay_is_from_0_to_10_years
+    check (value >= interval '0' and value <= interval '10 years');
+
+create domain faultline.lease_time as interval
+  constraint a_lease_lasts_from_half_a_second_to_one_day
+    check (value >= interval '500 milliseconds' and value <= interval '1 day');
+
+create domain faultline.run_time as interval
+  constraint a_timeout_is_from_100_milliseconds_to_30_days
+    check (value >= interval '100 milliseconds' and value <= interval '30 days');
+
+create domain faultline.attempt_budget as bigint
+  constraint max_attempts_is_from_1_to_10000
+    check (value between 1 and 10000);
+
+create domain faultline.rank as bigint
+  constraint a_priority_is_from_minus_100_to_100
+    check (value between -100 and 100);
+
+create type faultline.lease_end as enum
+  ('succeeded', 'failed', 'expired', 'snoozed', 'released', 'cancelled', 'dead');
+
+create type faultline.keeping as enum ('full', 'outline', 'nothing');

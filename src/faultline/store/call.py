@@ -1,0 +1,52 @@
+"""Call: one use of one database function, as a value."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class Many(NamedTuple):
+    """An array argument and its type: the driver need not look at each element to guess it."""
+
+    values: Sequence[Any]
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """Which function, which arguments, how to read the reply; nothing is sent yet.
+
+    >>> Call("get_job", {"job_id": 7}, read=len).sql
+    'select * from faultline.get_job(job_id => %(job_id)s)'
+    """
+
+    name: str
+    args: dict[str, Any]
+    read: Callable[[list[Row]], T]
+
+    @property
+    def sql(self) -> str:
+        return _render(self.name, tuple((name, _cast(value)) for name, value in self.args.items()))
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {
+            name: value.values if isinstance(value, Many) else value for name, value in self.args.items()
+        }
+
+
+def _cast(value: Any) -> str | None:
+    return value.of if isinstance(value, Many) else None
+
+
+@lru_cache(maxsize=512)
+def _render(name: str, args: tuple[tuple[str, str | None], ...]) -> str:
+    """The one line of SQL there is in the Python."""
+    named = ", ".join(
+        f"{arg} => %({arg})s" if of is None else f"{arg} => %({arg})b::{of}[]" for arg, of in args
+    )
+    return f"select * from faultline.{name}({named})"

@@ -1,0 +1,243 @@
+"""One Python function for each SQL function: arguments in, Call out."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from faultline.job import JobInfo, LedgerEntry, NewJob, Refusal
+from faultline.lease import Lease
+from faultline.store import rows
+from faultline.store.call import Call, Many
+from faultline.store.rows import Answer, Beat, Claimed, Reaped
+
+KEY_KEPT_FOR = timedelta(days=1)
+
+
+def _asked(new: NewJob) -> dict[str, Any]:
+    """What jobs of one batch share; only what differs from the function's own defaults is sent."""
+    shared: dict[str, Any] = {"task": new.task, "queue": new.queue, "max_attempts": new.max_attempts}
+    for name in ("priority", "run_at", "delay", "lease_for", "timeout", "retry"):
+        value = getattr(new, name)
+        # A duration of nothing is sent too (it is not the number 0): a lease of 0 s is to be refused, not forgotten.
+        if value is not None and value != 0:
+            shared[name] = value
+    return shared
+
+
+def _kept_for(new: NewJob) -> timedelta:
+    return KEY_KEPT_FOR if new.key_for is None else new.key_for
+
+
+def enqueue(new: NewJob) -> Call[int]:
+    keyed = {} if new.key is None else {"key": new.key, "key_for": _kept_for(new)}
+    return Call("enqueue", {**_asked(new), "args": new.args, **keyed}, read=rows.one)
+
+
+def enqueue_many(batch: Sequence[NewJob]) -> Call[list[int]]:
+    """For jobs that share everything but args and key."""
+    args: dict[str, Any] = {**_asked(batch[0]), "args": Many([new.args for new in batch], "text")}
+    if any(new.key is not None for new in batch):
+        args |= {"keys": Many([new.key for new in batch], "text"), "key_for": _kept_for(batch[0])}
+    return Call("enqueue_many", args, read=rows.ids)
+
+
+def wake(queue: str) -> Call[None]:
+    return Call("wake", {"queue": queue}, read=rows.nothing)
+
+
+def claim(
+    queues: Sequence[str],
+    room: int,
+    *,
+    lease: timedelta,
+    claim: UUID,
+    worker: int | None = None,
+    timeout: timedelta = timedelta(hours=1),
+    again: bool = False,
+) -> Call[list[Claimed]]:
+    args = {
+        "queues": Many(list(queues), "text"), "room": room, "lease": lease, "claim": claim, "worker": worker,
+        "timeout": timeout, "again": again,
+    }  # fmt: skip
+    return Call("claim", args, read=rows.claimed)
+
+
+def heartbeat(leases: Sequence[Lease], lease: timedelta, worker: int | None = None) -> Call[list[Beat]]:
+    return Call("heartbeat", {**_proofs(leases), "lease": lease, "worker": worker}, read=rows.beats)
+
+
+def fence(lease: Lease) -> Call[None]:
+    return Call("fence", lease.proof, read=rows.nothing)
+
+
+def complete(lease: Lease, result: str) -> Call[None]:
+    return Call("complete", {**lease.proof, "result": result}, read=rows.nothing)
+
+
+def complete_many(leases: Sequence[Lease], results: Sequence[str], worker: int | None = None) -> Call[list[Answer]]:
+    return Call(
+        "complete_many", {**_proofs(leases), "results": Many(list(results), "text"), "worker": worker}, read=rows.answers
+    )
+
+
+def fail(lease: Lease, error: str, delay: timedelta) -> Call[str]:
+    return Call("fail", {**lease.proof, "error": error, "delay": delay}, read=rows.one)
+
+
+def bury(lease: Lease, reason: str, error: str | None = None) -> Call[None]:
+    return Call("bury", {**lease.proof, "reason": reason, "error": error}, read=rows.nothing)
+
+
+def snooze(lease: Lease, delay: timedelta, reason: str = "") -> Call[None]:
+    return Call("snooze", {**lease.proof, "delay": delay, "reason": reason}, read=rows.nothing)
+
+
+def release(lease: Lease, reason: str = "", delay: timedelta = timedelta(0)) -> Call[None]:
+    return Call("release", {**lease.proof, "delay": delay, "reason": reason}, read=rows.nothing)
+
+
+def drop_claimed(lease: Lease, reason: str = "") -> Call[None]:
+    return Call("drop_claimed", {**lease.proof, "reason": reason}, read=rows.nothing)
+
+
+def outcome(lease: Lease) -> Call[str]:
+    return Call("outcome", lease.proof, read=rows.one)
+
+
+def refused(lease: Lease, worker: int | None = None) -> Call[tuple[Any, ...]]:
+    return Call("refused", {"job_id": lease.job_id, "token": lease.token, "worker": worker}, read=rows.first)
+
+
+def round_(tick: timedelta) -> Call[bool]:
+    return Call("round", {"tick": tick}, read=rows.one)
+
+
+def reap(most: int = 500) -> Call[list[Reaped]]:
+    return Call("reap", {"most": most}, read=rows.reaped)
+
+
+def promote(most: int = 500) -> Call[list[tuple[str, int]]]:
+    return Call("promote", {"most": most}, read=rows.queues)
+
+
+def next_due() -> Call[float | None]:
+    return Call("next_due", {}, read=rows.one)
+
+
+def rescue(most: int = 500) -> Call[list[int]]:
+    return Call("rescue", {"most": most}, read=rows.ids)
+
+
+def quarantine(most: int = 500) -> Call[list[int]]:
+    return Call("quarantine", {"most": most}, read=rows.ids)
+
+
+def floors() -> Call[int]:
+    return Call("floors", {}, read=rows.one)
+
+
+def lead(worker: int, lead_for: timedelta = timedelta(seconds=10)) -> Call[bool]:
+    return Call("lead", {"worker": worker, "lead_for": lead_for}, read=rows.one)
+
+
+def partitions() -> Call[int]:
+    return Call("partitions", {}, read=rows.one)
+
+
+def drop_partitions() -> Call[int]:
+    return Call("drop_partitions", {}, read=rows.one)
+
+
+def prune(most: int = 1000) -> Call[tuple[Any, ...]]:
+    return Call("prune", {"most": most}, read=rows.first)
+
+
+def cancel(job_id: int, reason: str | None = None) -> Call[None]:
+    return Call("cancel", {"job_id": job_id, "reason": reason}, read=rows.nothing)
+
+
+def retry_now(job_id: int) -> Call[str]:
+    return Call("retry_now", {"job_id": job_id}, read=rows.one)
+
+
+def replay(job_id: int) -> Call[str]:
+    return Call("replay", {"job_id": job_id}, read=rows.one)
+
+
+def replay_many(
+    queue: str | None = None, task: str | None = None, died_after: datetime | None = None, most: int = 1000
+) -> Call[list[int]]:
+    args = {"queue": queue, "task": task, "died_after": died_after, "most": most}
+    return Call("replay_many", args, read=rows.ids)
+
+
+def get(job_id: int) -> Call[JobInfo | None]:
+    return Call("get_job", {"job_id": job_id}, read=rows.maybe_job)
+
+
+def list_jobs(
+    state: str | None = None,
+    queue: str | None = None,
+    task: str | None = None,
+    before: int | None = None,
+    most: int = 50,
+) -> Call[list[JobInfo]]:
+    args = {"state": state, "queue": queue, "task": task, "before": before, "most": most}
+    return Call("list_jobs", args, read=rows.jobs)
+
+
+def history(job_id: int) -> Call[list[LedgerEntry]]:
+    return Call("history", {"job_id": job_id}, read=rows.entries)
+
+
+def refusals(job_id: int | None = None, most: int = 50) -> Call[list[Refusal]]:
+    return Call("list_refusals", {"job_id": job_id, "most": most}, read=rows.refusals)
+
+
+def ledger(most: int = 50) -> Call[list[LedgerEntry]]:
+    return Call("list_entries", {"most": most}, read=rows.entries)
+
+
+def pause(queue: str) -> Call[None]:
+    return Call("pause", {"queue": queue}, read=rows.nothing)
+
+
+def resume(queue: str) -> Call[None]:
+    return Call("resume", {"queue": queue}, read=rows.nothing)
+
+
+def keep(queue: str, what: str) -> Call[None]:
+    return Call("keep", {"queue": queue, "what": what}, read=rows.nothing)
+
+
+def configure(
+    default_lease: timedelta | None = None,
+    ledger_retention: timedelta | None = None,
+    dead_retention: timedelta | None = None,
+) -> Call[None]:
+    args = {"default_lease": default_lease, "ledger_retention": ledger_retention, "dead_retention": dead_retention}
+    return Call("configure", args, read=rows.nothing)
+
+
+def worker_started(
+    name: str, host: str, pid: int, queues: Sequence[str], jobs_max: int, version: str
+) -> Call[int]:
+    args = {
+        "name": name, "host": host, "pid": pid, "queues": Many(list(queues), "text"), "jobs_max": jobs_max,
+        "version": version,
+    }  # fmt: skip
+    return Call("worker_started", args, read=rows.one)
+
+
+def worker_stopped(worker: int) -> Call[None]:
+    return Call("worker_stopped", {"worker": worker}, read=rows.nothing)
+
+
+def _proofs(leases: Sequence[Lease]) -> dict[str, Many]:
+    """The three values every write of a worker must name, for many leases, in the order of their jobs."""
+    return {
+        "ids": Many([lease.job_id for lease in leases], "bigint"),
+        "tokens": Many([lease.token for lease in leases], "bigint"),
+        "claims": Many([lease.claim for lease in leases], "uuid"),
+    }

@@ -1,0 +1,107 @@
+"""What PostgreSQL says, told in our words: the one table from SQLSTATE to error."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from faultline import errors
+
+# Constraint names are sentences; these say which kind of error a sentence is about.
+_NAMES = ("a_queue_name", "a_task_name", "a_key_is_1_to", "a_key_has", "a_workers_name")
+_DOCUMENTS = ("a_document",)
+
+_UNAVAILABLE = ("08", "53", "57P")
+_BAD_JSON = ("22P02", "22P05", "22021", "22030", "22032")
+_BAD_NUMBER = ("22003", "22007", "22008", "22P03")
+
+
+@contextmanager
+def named_errors() -> Iterator[None]:
+    """Turn what the driver raises inside the block into the error that says what is now true."""
+    try:
+        yield
+    except PoolTimeout as fault:
+        raise errors.CannotConnect(f"no connection to the database within the time allowed: {_line(fault)}") from fault
+    except psycopg.Error as fault:
+        raise named(fault) from fault
+    except UnicodeEncodeError as fault:
+        raise errors.BadDocument(
+            f"a text holds a character that UTF-8 cannot carry (a lone surrogate) at position {fault.start}; remove it"
+        ) from fault
+
+
+def named(fault: psycopg.Error) -> Exception:
+    """The error of ours for an error of the driver; the fault itself where we have no better word."""
+    state = fault.sqlstate or ""
+    ours = _OWN.get(state)
+    if ours is not None:
+        return ours(fault)
+    if state == "23514":
+        return _broken_bound(fault)
+    if state.startswith(_BAD_JSON):
+        return errors.BadDocument(f"{_line(fault)}; PostgreSQL cannot hold this text, remove or escape it")
+    if state.startswith(_BAD_NUMBER):
+        return errors.OutOfBounds(f"{_line(fault)}; use a value within its bounds")
+    return _trouble(fault, state)
+
+
+def _trouble(fault: psycopg.Error, state: str) -> Exception:
+    """Errors about the server, the schema or the role rather than about what was asked."""
+    if state == "25006" or "recovery is in progress" in str(fault):
+        return errors.ReadOnlyServer(
+            "the server is read-only (a standby, or default_transaction_read_only is on); "
+            "nothing was written; connect to the primary"
+        )
+    if state == "42501":
+        return errors.PermissionDenied(f"{_line(fault)}; grant the role what it needs, or connect as another")
+    if state in ("3F000", "42883", "42P01", "42704", "42703"):
+        return errors.SchemaOutdated(
+            f"the database lacks something this version of Faultline calls ({_line(fault)}); run `faultline migrate`"
+        )
+    if state.startswith(_UNAVAILABLE) or (not state and isinstance(fault, psycopg.OperationalError)):
+        return errors.ServerUnavailable(f"the server went away or refused: {_line(fault)}; try again")
+    return fault
+
+
+def _broken_bound(fault: psycopg.Error) -> errors.InputError:
+    name = fault.diag.constraint_name or ""
+    sentence = name.replace("_", " ")
+    if name.startswith(_NAMES):
+        return errors.BadName(f"refused: {sentence}")
+    if name.startswith(_DOCUMENTS):
+        return errors.BadDocument(f"refused: {sentence}")
+    return errors.OutOfBounds(f"refused: {sentence}")
+
+
+def lease_lost(fault: psycopg.Error) -> errors.LeaseLost:
+    """LS001 carries its facts as JSON in the detail; tokens travel as strings."""
+    facts: dict[str, Any] = json.loads(fault.diag.message_detail or "{}")
+    current = facts.get("current_token")
+    return errors.LeaseLost(
+        job_id=int(facts.get("job_id", 0)),
+        token=int(facts.get("token", 0)),
+        current_token=None if current is None else int(current),
+        reason=facts.get("reason", "gone"),
+    )
+
+
+def _line(fault: BaseException) -> str:
+    """The first line of what was said, with the hint where there is one."""
+    diag = getattr(fault, "diag", None)
+    said = (getattr(diag, "message_primary", None) or str(fault)).strip().splitlines()
+    hint = getattr(diag, "message_hint", None)
+    line = said[0] if said else type(fault).__name__
+    return f"{line}. {hint}" if hint else line
+
+
+_OWN = {
+    "LS001": lease_lost,
+    "LS002": lambda fault: errors.KeyConflict(_line(fault)),
+    "LS003": lambda fault: errors.JobNotFound(_line(fault)),
+    "LS004": lambda fault: errors.WrongState(_line(fault)),
+    "LS005": lambda fault: errors.OutOfBounds(_line(fault)),
+}

@@ -1,0 +1,50 @@
+"""The first words with a server: is it one we can work on, and is our schema there?"""
+
+from typing import Any
+
+from faultline import errors
+from faultline.store.sources import LATEST
+
+POSTGRES_MIN = 150000
+
+# Asked before anything of ours is known to exist, so it can name nothing of ours.
+QUESTION = """
+select current_setting('server_version_num')::int,
+       current_setting('transaction_read_only') = 'on' or pg_is_in_recovery(),
+       to_regclass('faultline.migrations') is not null,
+       to_regnamespace('faultline') is not null
+         and has_schema_privilege(to_regnamespace('faultline')::oid, 'usage'),
+       current_user
+"""
+
+
+def judge(version: int, read_only: bool, installed: bool, allowed: bool, role: str) -> None:
+    """Refuse a server we cannot work on, with the reason and the remedy."""
+    if version < POSTGRES_MIN:
+        raise errors.DatabaseError(
+            f"the server is PostgreSQL {version // 10000}; Faultline needs 15 or newer, use a newer server"
+        )
+    if read_only:
+        raise errors.ReadOnlyServer(
+            "the server is read-only (a standby, or default_transaction_read_only is on); connect to the primary"
+        )
+    if not installed:
+        raise errors.SchemaMissing("this database has no Faultline schema; run `faultline migrate` on it first")
+    if not allowed:
+        raise errors.PermissionDenied(
+            f"the role {role!r} may not use the schema faultline; "
+            f"as its owner: grant usage on schema faultline to {role}; grant execute on all functions in schema faultline to {role}"
+        )
+
+
+def judge_schema(row: tuple[Any, ...] | None) -> None:
+    """Refuse a schema that is older than this program, or too new for it."""
+    latest, oldest_client = row or (0, 1)
+    if latest < LATEST:
+        raise errors.SchemaOutdated(
+            f"the database's schema is at {latest}, this program needs {LATEST}; run `faultline migrate`"
+        )
+    if oldest_client > LATEST:
+        raise errors.SchemaTooNew(
+            f"the database's schema needs clients that know {oldest_client}, this one knows {LATEST}; upgrade faultline-queue"
+        )

@@ -1,0 +1,28 @@
+"""Wake-ups: LISTEN, with the poll of whoever is woken behind it."""
+
+import asyncio
+from collections.abc import Callable
+
+from faultline.errors import CannotConnect, ServerUnavailable
+from faultline.store.connect import aconnect
+from faultline.store.faults import named_errors
+
+CHANNEL = "faultline"
+
+
+async def listen(dsn: str, heard: Callable[[str], None], pause: Callable[[], float]) -> None:
+    """Call `heard` with each queue that may have work, until cancelled.
+
+    Only a hint, so trouble is not worth a word: while the connection is gone the poll does its work, and `pause`
+    says how long to wait before it is made again.
+    """
+    while True:
+        try:
+            async with await aconnect(dsn) as conn:
+                with named_errors():
+                    await conn.execute(f"listen {CHANNEL}")
+                    heard("")  # what came before we listened was not heard
+                    async for notice in conn.notifies():
+                        heard(notice.payload)
+        except (CannotConnect, ServerUnavailable):
+            await asyncio.sleep(pause())

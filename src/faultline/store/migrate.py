@@ -1,0 +1,84 @@
+"""Bring a database to this version, in one transaction."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from faultline.errors import SchemaTooNew
+from faultline.store import hello
+from faultline.store.connect import connect
+from faultline.store.faults import named_errors
+from faultline.store.sources import LATEST, Migration, current, fingerprint, migrations
+
+LOCK = 0x4641554C54  # "FAULT": two migrators queue up behind it, and the second finds nothing to do
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a database stands, and what a migration would do to it."""
+
+    number: int
+    pending: tuple[Migration, ...]
+    functions_differ: bool
+
+    @property
+    def is_current(self) -> bool:
+        return not self.pending and not self.functions_differ
+
+
+def migrate(dsn: str) -> Standing:
+    """Bring the database to this version; answers where it stood before. Safe to repeat, and to run twice at once.
+
+    Killed half way, it leaves nothing behind: all of it is one transaction.
+    """
+    with connect(dsn) as conn, named_errors(), conn.transaction():
+        conn.execute("select pg_advisory_xact_lock(%s)", [LOCK])
+        before = _standing(conn)
+        if not before.is_current:
+            conn.execute(_script(before))
+    return before
+
+
+def check(dsn: str) -> Standing:
+    """Where the database stands; nothing is changed."""
+    with connect(dsn) as conn, named_errors():
+        return _standing(conn)
+
+
+def script() -> str:
+    """The whole installation as one SQL script, for those who run their own migrations."""
+    everything = Standing(0, migrations(), functions_differ=True)
+    return f"begin;\nselect pg_advisory_xact_lock({LOCK});\n{_script(everything)}\ncommit;\n"
+
+
+def _standing(conn: psycopg.Connection[Any]) -> Standing:
+    row = conn.execute(hello.QUESTION).fetchone()
+    assert row is not None
+    version, read_only, installed, _, role = row
+    hello.judge(version, read_only, True, True, role)
+    if not installed:
+        return Standing(0, migrations(), functions_differ=True)
+
+    applied = [number for (number,) in conn.execute("select number from faultline.migrations")]
+    (functions,) = conn.execute("select functions from faultline.settings").fetchone() or ("",)
+    number = max(applied, default=0)
+    if number > LATEST:
+        raise SchemaTooNew(
+            f"the database's schema is at {number}, this program knows {LATEST}; upgrade faultline-queue before migrating"
+        )
+    pending = tuple(step for step in migrations() if step.number not in applied)
+    return Standing(number, pending, functions_differ=functions != fingerprint())
+
+
+def _script(before: Standing) -> str:
+    parts = ["set local check_function_bodies = off;", "create schema if not exists faultline;"]
+    # 0002 makes the table that counts them, so the counting comes after all of them.
+    parts += [step.sql for step in before.pending]
+    parts += [
+        f"insert into faultline.migrations (number, name) values ({step.number}, '{step.name}');"
+        for step in before.pending
+    ]
+    parts += [current(), "select faultline.partitions();"]
+    parts += [f"update faultline.settings set functions = '{fingerprint()}';"]
+    return "\n".join(parts)

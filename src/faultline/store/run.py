@@ -1,0 +1,121 @@
+"""Store and AsyncStore: carry a Call over a pool, or over your own connection."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from threading import Lock
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection, Connection
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+from faultline.store.call import Call
+from faultline.store.connect import acheck_quiet, aconnect, agreet, check_quiet, connect, conninfo, greet
+from faultline.store.faults import named_errors
+
+T = TypeVar("T")
+
+POOL_MAX = 8
+POOL_WAIT_SECONDS = 10.0
+
+
+class Store:
+    """Carries calls for plain code. Connections are made when the first call needs one."""
+
+    def __init__(self, dsn: str, *, prepare: bool = True, connections_max: int = POOL_MAX) -> None:
+        self.dsn = dsn
+        self._options = {"autocommit": True, "prepare_threshold": 2 if prepare else None}
+        self._connections_max = connections_max
+        self._pool: ConnectionPool[Connection[Any]] | None = None
+        self._opening = Lock()
+
+    def run(self, call: Call[T]) -> T:
+        """Carry one call, in a transaction of its own."""
+        with self.connection() as conn:
+            return self.run_in(conn, call)
+
+    @staticmethod
+    def run_in(conn: Connection[Any], call: Call[T]) -> T:
+        """Carry one call in the caller's own transaction."""
+        with named_errors(), conn.cursor(binary=True) as cursor:
+            return call.read(cursor.execute(call.sql, call.params).fetchall())
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection[Any]]:
+        """A connection of the pool, in autocommit mode."""
+        pool = self._open()
+        with named_errors():
+            conn = pool.getconn()
+        try:
+            yield conn
+        finally:
+            pool.putconn(conn)
+
+    def _open(self) -> ConnectionPool[Connection[Any]]:
+        with self._opening:
+            if self._pool is None:
+                # One connection by hand first: a pool that cannot connect only says that it waited.
+                with connect(self.dsn) as conn:
+                    greet(conn)
+                self._pool = ConnectionPool(
+                    conninfo(self.dsn), kwargs=self._options, min_size=1, max_size=self._connections_max,
+                    timeout=POOL_WAIT_SECONDS, check=check_quiet, open=True,
+                )  # fmt: skip
+            return self._pool
+
+    def close(self) -> None:
+        with self._opening:
+            if self._pool is not None:
+                self._pool.close()
+                self._pool = None
+
+
+class AsyncStore:
+    """Carries calls for async code. Connections are made when the first call needs one."""
+
+    def __init__(self, dsn: str, *, prepare: bool = True, connections_max: int = POOL_MAX) -> None:
+        self.dsn = dsn
+        self._options = {"autocommit": True, "prepare_threshold": 2 if prepare else None}
+        self._connections_max = connections_max
+        self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
+
+    async def run(self, call: Call[T]) -> T:
+        """Carry one call, in a transaction of its own."""
+        async with self.connection() as conn:
+            return await self.run_in(conn, call)
+
+    @staticmethod
+    async def run_in(conn: AsyncConnection[Any], call: Call[T]) -> T:
+        """Carry one call in the caller's own transaction."""
+        with named_errors():
+            async with conn.cursor(binary=True) as cursor:
+                await cursor.execute(call.sql, call.params)
+                return call.read(await cursor.fetchall())
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """A connection of the pool, in autocommit mode."""
+        pool = await self._open()
+        with named_errors():
+            conn = await pool.getconn()
+        try:
+            yield conn
+        finally:
+            await pool.putconn(conn)
+
+    async def _open(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        if self._pool is None:
+            async with await aconnect(self.dsn) as conn:
+                await agreet(conn)
+            if self._pool is None:  # another coroutine may have opened it while we greeted
+                pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
+                    conninfo(self.dsn), kwargs=self._options, min_size=1, max_size=self._connections_max,
+                    timeout=POOL_WAIT_SECONDS, check=acheck_quiet, open=False,
+                )  # fmt: skip
+                self._pool = pool
+                await pool.open()
+        return self._pool
+
+    async def close(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
