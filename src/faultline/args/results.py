@@ -46,18 +46,23 @@ def _returned(handler: Callable[..., Any]) -> Any:
     annotations = {"return": getattr(function, "__annotations__", {}).get("return", Any)}
     names = getattr(function, "__globals__", {})
     try:
-        return get_type_hints(SimpleNamespace(__annotations__=annotations), names, include_extras=True)["return"]
+        return get_type_hints(SimpleNamespace(__annotations__=annotations), names, include_extras=True)[
+            "return"
+        ]
     except Exception:  # an annotation for the type checker alone: the values themselves must do
         return Any
 
 
 def _usable(hint: Any) -> Any:
-    """The annotation without the words a handler may say instead of a result; Any if JSON cannot hold it."""
-    if hint in _WORDS:
-        return NoneType
+    """The annotation without the words a handler may say instead of a result; Any if JSON cannot hold it.
+
+    Any for None too: a handler that settles by `job.transaction(result=...)` returns nothing itself.
+    """
+    if hint in _WORDS or hint is NoneType:
+        return Any
     if get_origin(hint) in (Union, UnionType):
         kept = tuple(part for part in get_args(hint) if part not in _WORDS)
-        hint = Union[kept] if kept else NoneType  # noqa: UP007 - made from parts
+        hint = Union[kept] if kept else Any  # noqa: UP007 - made from parts
     try:
         msgspec.json.schema(hint, schema_hook=models.describe)
     except Exception:

@@ -12,9 +12,11 @@ declare
 begin
   select * into known from faultline.settings;
 
+  -- A dead job's key is kept: nobody is bound by it any more, and a replayed job has it again.
   with lapsed as materialized (
     select named.scope, named.key from faultline.keys as named
-    where named.until < moment order by named.until limit prune.most for update skip locked),
+    where named.until < moment and not exists (select from faultline.dead as job where job.id = named.job_id)
+    order by named.until limit prune.most for update skip locked),
   gone as (
     delete from faultline.keys as named using lapsed
     where named.scope = lapsed.scope and named.key = lapsed.key returning 1)

@@ -30,9 +30,9 @@ begin
     insert into faultline.later (
       id, run_at, token, created_at, lane, attempt, max_attempts, crashes, task, key, lease_for, timeout, retry, error, args)
     select judged.id,
-           moment + coalesce(
-             least(greatest(put_back.delay, interval '0'), interval '30 days'),
-             faultline.crash_delay(judged.crashed_times)),
+           -- Not coalesce: greatest() looks past a null, so no delay would come out as a delay of nothing.
+           moment + case when put_back.delay is null then faultline.crash_delay(judged.crashed_times)
+                         else least(greatest(put_back.delay, interval '0'), interval '30 days') end,
            judged.token, judged.created_at, judged.lane, judged.attempt, judged.max_attempts, judged.crashed_times,
            judged.task, judged.key, judged.lease_for, judged.timeout, judged.retry, left(put_back.error, 8192), judged.args
     from judged

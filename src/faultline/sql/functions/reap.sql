@@ -17,10 +17,14 @@ begin
     return;   -- hold fire: an outage is not a crash
   end if;
 
-  -- Once a minute past every lane's top, which is only a hint.
-  update faultline.rounds as row set walked_at = moment
-  where row.walked_at <= moment - interval '1 minute';
+  -- Once a minute past every lane's top, which is only a hint. Whoever is at it is not waited for: reapers never stall each other.
+  perform from faultline.rounds as row
+  where row.walked_at <= moment - interval '1 minute' or row.walked_at > moment   -- later than now: the clock was set back
+  for no key update skip locked;
   far := found;
+  if far then
+    update faultline.rounds as row set walked_at = moment;
+  end if;
 
   -- Look and lock in one statement: a heartbeat or a completion that comes first is seen, one that is under way is skipped.
   expired := array(

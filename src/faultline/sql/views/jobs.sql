@@ -16,7 +16,7 @@ join faultline.lanes as lane on lane.id = job.lane
 union all
 select job.id, 'dead', job.task, lane.queue, lane.priority, job.args, null, job.attempt, job.max_attempts, job.crashes,
        job.created_at, job.created_at, null, null, job.died_at, null, job.token,
-       concat_ws(': ', job.reason, job.error), job.key
+       case when job.error is null or job.error = job.reason then job.reason else job.reason || ': ' || job.error end, job.key
 from faultline.dead as job
 join faultline.lanes as lane on lane.id = job.lane
 union all

@@ -1,0 +1,55 @@
+"""A payment that commits once: the order's row, the job's success and the ledger entry in one transaction.
+
+    FAULTLINE_DSN=postgresql://... python examples/payments.py
+
+The provider outside the database is given the job's idempotency key, the same in every attempt, and its token,
+which only grows. Here the provider answers the first attempt with an error, after it has taken the money.
+"""
+
+import asyncio
+
+from faultline import Exponential, Faultline, Job, WorkerConfig
+from faultline.durations import parse_duration
+from faultline.running import work
+from faultline.store.connect import aconnect
+
+app = Faultline()
+
+charged: dict[str, int] = {}
+
+
+def provider(key: str, amount: int, fence: int) -> None:
+    """A payment provider that honours idempotency keys, and whose first answer is lost."""
+    first = key not in charged
+    charged.setdefault(key, amount)
+    if first:
+        raise ConnectionError("the provider's answer was lost")
+
+
+@app.task(queue="billing", max_attempts=5, retry=Exponential(first=parse_duration("50ms")))
+async def charge(job: Job, order_id: int, amount: int) -> None:
+    provider(job.idempotency_key("charge"), amount, fence=job.token)
+    async with job.transaction(result={"charged": amount}) as conn:
+        await conn.execute("update shop_orders set paid = paid + %s where id = %s", [amount, order_id])
+
+
+async def main() -> None:
+    async with await aconnect(app.settings.require_dsn()) as conn:
+        await conn.execute("create table if not exists shop_orders (id int primary key, paid int not null default 0)")
+        await conn.execute("insert into shop_orders values (7) on conflict (id) do update set paid = 0")
+
+        handle = await charge.using(key="order-7").aenqueue(order_id=7, amount=120)
+        again = await charge.using(key="order-7").aenqueue(order_id=7, amount=120)
+        print("the same job:", handle.id == again.id)
+
+        working = asyncio.create_task(work(app.registry, app.settings, WorkerConfig(queues={"billing": None}), stop_after=2))
+        print("result:", await handle.aresult(timeout=30))
+        await working
+
+        paid = await (await conn.execute("select paid from shop_orders where id = 7")).fetchone()
+        print("paid:", paid and paid[0], "charges at the provider:", len(charged))
+    await app.aclose()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

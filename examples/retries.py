@@ -1,0 +1,48 @@
+"""What a handler can say: come back later, give up, never mind; and what its retry rules say for it.
+
+    FAULTLINE_DSN=postgresql://... python examples/retries.py
+"""
+
+import asyncio
+from datetime import timedelta
+
+from faultline import Constant, Dead, Faultline, Job, Retry, WorkerConfig, bury, ignore
+from faultline.running import work
+
+app = Faultline()
+
+rules = Retry(
+    policy=Constant(timedelta(milliseconds=20)),
+    on={PermissionError: bury, FileNotFoundError: ignore},
+)
+
+
+@app.task(max_attempts=3, retry=rules)
+async def fetch(job: Job, url: str) -> str:
+    match url:
+        case "flaky" if job.attempt < 3:
+            raise TimeoutError("no answer")
+        case "forbidden":
+            raise PermissionError("not with these credentials")
+        case "missing":
+            raise FileNotFoundError("nothing there, nothing to do")
+        case "closed":
+            return Dead("the account is closed")  # type: ignore[return-value]
+    return f"fetched {url} in attempt {job.attempt}"
+
+
+async def main() -> None:
+    handles = [await fetch.aenqueue(url) for url in ("plain", "flaky", "forbidden", "missing", "closed")]
+    await work(app.registry, app.settings, WorkerConfig(), stop_after=7)
+    for handle in handles:
+        info = await handle.ainfo()
+        print(f"{info.args['url']:10} {info.state:10} attempt {info.attempt}  {info.result or info.error or ''}"[:100])
+
+    dead = [info.id for info in await app.ajobs(state="dead")]
+    await app.areplay(dead[0])
+    print("replayed:", (await app.aget(dead[0])).state)
+    await app.aclose()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,67 @@
+"""What the documents say about the code is true of the code."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FUNCTIONS = ROOT / "src/faultline/sql/functions"
+
+# Functions that other functions stand on: no arrow, and nobody calls them from outside.
+HELPERS = {
+    "answer_the_rest", "be_durable", "claimed_again", "crash_delay", "enqueue_keyed", "enter", "fetch_later",
+    "first_missing_range", "give_back", "hold", "lane_of", "lapse_key", "line_up", "note_refusals", "put_back",
+    "raise_dead", "raise_top", "refuse", "state_of", "take_key", "timeline", "where_is", "why_refused", "worker_seen",
+}  # fmt: skip
+
+
+def test_each_arrow_of_the_lifecycle_names_an_existing_sql_file() -> None:
+    page = (ROOT / "docs/lifecycle.md").read_text()
+    named = re.findall(r"\| `(\w+)\.sql` \|", page)
+
+    assert len(named) > 15
+    for verb in named:
+        file = FUNCTIONS / f"{verb}.sql"
+        assert file.exists(), verb
+        assert re.search(r"->", file.read_text().split("create function")[0]), f"{verb}.sql does not open with its arrow"
+
+
+def test_every_sql_function_is_on_the_lifecycle_page_or_a_helper() -> None:
+    page = (ROOT / "docs/lifecycle.md").read_text()
+    verbs = {file.stem for file in FUNCTIONS.glob("*.sql")}
+
+    missing = {verb for verb in verbs - HELPERS if not re.search(rf"`{verb}(\.sql)?`", page)}
+
+    assert not missing
+    assert verbs >= HELPERS
+
+
+def test_each_sql_file_defines_the_one_function_it_is_named_for() -> None:
+    for file in FUNCTIONS.glob("*.sql"):
+        made = re.findall(r"create function faultline\.(\w+)", file.read_text())
+
+        assert made == [file.stem]
+
+
+def test_each_promise_names_tests_that_exist() -> None:
+    page = (ROOT / "docs/promises.md").read_text()
+    named = re.findall(r"`(tests/[\w/]+\.py)`", page)
+
+    assert len(set(named)) >= 11
+    for path in named:
+        assert (ROOT / path).exists(), path
+
+
+def test_every_link_between_documents_leads_somewhere() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} -> {target}"
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    for file in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                assert lines <= 60, f"{file.relative_to(ROOT)}:{node.lineno} {node.name} has {lines} lines"
