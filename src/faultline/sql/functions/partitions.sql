@@ -16,14 +16,18 @@ begin
   select places.last_value into newest from faultline.places as places;
 
   for number in select generate_series(faultline.first_missing_range(), newest / width + 2) loop
-    execute format('create table faultline.ledger_%s (like faultline.ledger including defaults including constraints)', number);
-    execute format('alter table faultline.ledger_%s add constraint a_job_ends_once_%s primary key (job_id, slot)', number, number);
-    execute format(
-      'with strays as (delete from faultline.ledger_default where job_id >= %s and job_id < %s returning *) '
-      'insert into faultline.ledger_%s select * from strays', number * width, (number + 1) * width, number);
-    execute format(
-      'alter table faultline.ledger attach partition faultline.ledger_%s for values from (%s) to (%s)',
-      number, number * width, (number + 1) * width);
+    begin
+      execute format('create table faultline.ledger_%s (like faultline.ledger including defaults including constraints)', number);
+      execute format('alter table faultline.ledger_%s add constraint a_job_ends_once_%s primary key (job_id, slot)', number, number);
+      execute format(
+        'with strays as (delete from faultline.ledger_default where job_id >= %s and job_id < %s returning *) '
+        'insert into faultline.ledger_%s select * from strays', number * width, (number + 1) * width, number);
+      execute format(
+        'alter table faultline.ledger attach partition faultline.ledger_%s for values from (%s) to (%s)',
+        number, number * width, (number + 1) * width);
+    exception when lock_not_available then
+      return made;   -- somebody holds the ledger; the next turn tries again
+    end;
     made := made + 1;
   end loop;
   return made;

@@ -14,6 +14,9 @@ begin
   values (worker_started.name, worker_started.host, worker_started.pid, worker_started.queues,
           worker_started.jobs_max, worker_started.version, moment, moment)
   returning id into number;
+
+  -- A producer's long transaction that made a lane itself would hold up every other producer of it.
+  perform faultline.lane_of(queue, 0) from unnest(worker_started.queues) as queue;
   return number;
 end;
 $$;

@@ -35,8 +35,10 @@ create table faultline.active (
     check (token between 0 and 4611686018427387903),
   constraint attempts_stay_within_their_budget
     check (attempt between 0 and max_attempts),
-  constraint crashes_are_counted_from_0
-    check (crashes >= 0)
+  constraint a_waiting_job_has_an_attempt_left
+    check (claim is not null or attempt < max_attempts),
+  constraint crashes_are_counted_from_0_to_10000
+    check (crashes between 0 and 10000)
 ) with (
   -- Room on the page for the claim's and the heartbeat's HOT versions: at 50 a tenth of the claims were not HOT.
   fillfactor = 45,
@@ -66,8 +68,15 @@ create table faultline.later (
   error         text,
   args          faultline.document not null,
 
+  -- What `active` would refuse is refused here too, or one damaged row would stop the promotion of all.
+  constraint a_token_only_grows_from_0_and_stays_under_2_to_the_62
+    check (token between 0 and 4611686018427387903),
   constraint attempts_stay_within_their_budget
-    check (attempt between 0 and max_attempts)
+    check (attempt between 0 and max_attempts),
+  constraint a_waiting_job_has_an_attempt_left
+    check (attempt < max_attempts),
+  constraint crashes_are_counted_from_0_to_10000
+    check (crashes between 0 and 10000)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
 create index later_run_at on faultline.later (run_at);
@@ -88,7 +97,10 @@ create table faultline.dead (
   retry         jsonb,
   reason        text not null,
   error         text,
-  args          faultline.document not null
+  args          faultline.document not null,
+
+  constraint a_token_only_grows_from_0_and_stays_under_2_to_the_62
+    check (token between 0 and 4611686018427387903)
 );
 
 create index dead_died_at on faultline.dead (died_at);

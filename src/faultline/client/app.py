@@ -1,0 +1,206 @@
+"""Faultline: one app, its tasks, and its jobs."""
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Final
+
+from faultline.bounds import check_queue_name
+from faultline.client.decorate import Decorate
+from faultline.client.handle import found
+from faultline.client.sender import Sender
+from faultline.client.stores import Stores
+from faultline.config import Settings, redact
+from faultline.errors import ConfigError, OutOfBounds
+from faultline.job import JobInfo, JobState, NewJob
+from faultline.store import calls
+from faultline.store.call import Call
+from faultline.task import Registry
+
+LIST_MAX: Final = 1_000
+
+
+class Faultline:
+    """An app: define tasks on it, enqueue their jobs, look at them. Opens no connection until it must.
+
+    Without a DSN it uses FAULTLINE_DSN, read when the first connection is made. Every method that goes
+    to the database has an async twin with an `a` before its name.
+
+    >>> app = Faultline("postgresql://app:secret@db/shop")
+    >>> app
+    Faultline('postgresql://app@db/shop')
+    >>> @app.task(queue="billing", max_attempts=5)
+    ... async def charge(order_id: int) -> None: ...
+    >>> charge.name in app.registry
+    True
+    """
+
+    def __init__(self, dsn: str | None = None, *, pooler: str | None = None) -> None:
+        self._dsn = dsn
+        self._pooler = pooler
+        self.registry = Registry()
+        self._stores = Stores(lambda: self.settings)
+        self._sender = Sender(self._stores)
+
+    @property
+    def settings(self) -> Settings:
+        """Where the database is and how to speak to it: arguments first, then the environment."""
+        return Settings.read(dsn=self._dsn, pooler=self._pooler)
+
+    def connect_to(self, dsn: str) -> None:
+        """Use this database; for programs that learn it after the app was made, as `faultline dev` does.
+
+        >>> app = Faultline()
+        >>> app.connect_to("dbname=shop")
+        >>> app
+        Faultline('dbname=shop')
+        """
+        if self._stores.in_use:
+            raise ConfigError("this app already works with a database; close it before connecting to another")
+        self._dsn = dsn
+
+    @property
+    def task(self) -> Decorate:
+        """Make a task of a function: `@app.task`, or `@app.task(queue=..., max_attempts=...)`.
+
+        The function may be sync or async, and may take `job: Job` as its first parameter. Options: name,
+        queue, priority, max_attempts, retry, timeout, lease_for, forbid_unknown.
+
+        >>> app = Faultline("dbname=shop")
+        >>> @app.task
+        ... def greet(name: str) -> str: return f"hello {name}"
+        >>> greet.new("Ada").args
+        '{"name":"Ada"}'
+        """
+        return Decorate(self.registry, self._sender)
+
+    def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Put many jobs, of any tasks, in their queues in one transaction; gives their ids in order.
+
+        app.enqueue_many(charge.new(order_id=n) for n in orders)
+        """
+        return self._sender.enqueue_many(jobs)
+
+    async def aenqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Put many jobs, of any tasks, in their queues in one transaction; gives their ids in order."""
+        return await self._sender.aenqueue_many(jobs)
+
+    def get(self, job_id: int) -> JobInfo:
+        """The job of this id as it stands now, or JobNotFound.
+
+        app.get(7).state
+        """
+        return found(self._sender.run(calls.get(job_id), "get"), job_id)
+
+    async def aget(self, job_id: int) -> JobInfo:
+        """The job of this id as it stands now, or JobNotFound."""
+        return found(await self._sender.arun(calls.get(job_id)), job_id)
+
+    def jobs(
+        self,
+        *,
+        state: JobState | str | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[JobInfo]:
+        """The jobs that fit, newest first; give the last id seen as `before` for the next page.
+
+        app.jobs(state="dead", queue="billing")
+        """
+        return self._sender.run(_listing(state, queue, task, before, limit), "jobs")
+
+    async def ajobs(
+        self,
+        *,
+        state: JobState | str | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[JobInfo]:
+        """The jobs that fit, newest first; give the last id seen as `before` for the next page."""
+        return await self._sender.arun(_listing(state, queue, task, before, limit))
+
+    def cancel(self, job_id: int, reason: str = "") -> None:
+        """End a job for good; a running one is stopped, and nothing it does can commit any more.
+
+        app.cancel(7, "the order was withdrawn")
+        """
+        self._sender.run(calls.cancel(job_id, reason or None), "cancel")
+
+    async def acancel(self, job_id: int, reason: str = "") -> None:
+        """End a job for good; a running one is stopped, and nothing it does can commit any more."""
+        await self._sender.arun(calls.cancel(job_id, reason or None))
+
+    def retry_now(self, job_id: int) -> None:
+        """Do not wait for a job's `run_at`: make it due.
+
+        app.retry_now(7)
+        """
+        self._sender.hint(self._sender.run(calls.retry_now(job_id), "retry_now"))
+
+    async def aretry_now(self, job_id: int) -> None:
+        """Do not wait for a job's `run_at`: make it due."""
+        await self._sender.ahint(await self._sender.arun(calls.retry_now(job_id)))
+
+    def replay(self, job_id: int) -> None:
+        """Give a dead job all its attempts again.
+
+        app.replay(7)
+        """
+        self._sender.hint(self._sender.run(calls.replay(job_id), "replay"))
+
+    async def areplay(self, job_id: int) -> None:
+        """Give a dead job all its attempts again."""
+        await self._sender.ahint(await self._sender.arun(calls.replay(job_id)))
+
+    def wake(self, queue: str = "default") -> None:
+        """Tell idle workers that a queue may have work; after the commit of a transaction that enqueued.
+
+        app.wake("billing")
+        """
+        self._sender.run(calls.wake(check_queue_name(queue)), "wake")
+
+    async def awake(self, queue: str = "default") -> None:
+        """Tell idle workers that a queue may have work; after the commit of a transaction that enqueued."""
+        await self._sender.arun(calls.wake(check_queue_name(queue)))
+
+    def close(self) -> None:
+        """Close the connections of plain code; the app opens new ones if it is used again."""
+        self._stores.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop, and those of plain code."""
+        await self._sender.settle_down()
+        await self._stores.aclose()
+
+    def __enter__(self) -> "Faultline":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Faultline":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        dsn = self.settings.dsn
+        return f"Faultline({redact(dsn)!r})" if dsn else "Faultline()"
+
+
+def _listing(
+    state: JobState | str | None, queue: str | None, task: str | None, before: int | None, limit: int
+) -> Call[list[JobInfo]]:
+    if not 1 <= limit <= LIST_MAX:
+        raise OutOfBounds(f"limit goes from 1 to {LIST_MAX} jobs a page; got {limit}")
+    if state is not None and state not in list(JobState):
+        raise OutOfBounds(f"state is one of {', '.join(JobState)}; got {str(state)[:40]!a}")
+    return calls.list_jobs(state, queue, task, before, limit)

@@ -1,0 +1,59 @@
+"""Many jobs in few calls: neighbours that differ only in args and key go together."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import groupby, islice
+from typing import Any, Final
+
+from faultline.job import NewJob
+from faultline.store import calls
+from faultline.store.call import Call
+
+BATCH_JOBS_MAX: Final = 1_000
+
+
+class Bulk:
+    """Jobs on their way to one transaction; of those already sent only the ids are kept.
+
+    >>> jobs = [NewJob(task="a", args="{}", max_attempts=1, queue=queue) for queue in "xxyx"]
+    >>> bulk = Bulk(jobs)
+    >>> [len(call.args["args"].values) for call in bulk.calls()], sorted(bulk.due_queues)
+    ([2, 1, 1], ['x', 'y'])
+    """
+
+    def __init__(self, jobs: Iterable[NewJob]) -> None:
+        self._jobs = jobs
+        self.ids: list[int] = []
+        self.due_queues: set[str] = set()
+        self.repeatable = True
+        """Whether sending it all again could add no job twice, because each has a key."""
+        self.all_sent = False
+        """Whether nothing but the commit is left, whose lost reply would leave the outcome unknown."""
+
+    def calls(self) -> Iterator[Call[list[int]]]:
+        """One call for each batch of equal options, in the order given."""
+        for _, alike in groupby(self._jobs, key=_shared):
+            while batch := list(islice(alike, BATCH_JOBS_MAX)):
+                if is_due(batch[0]):
+                    self.due_queues.add(batch[0].queue)
+                self.repeatable = self.repeatable and batch[0].key is not None
+                yield calls.enqueue_many(batch)
+        self.all_sent = True
+
+    def add(self, ids: list[int]) -> None:
+        """What the database answered to the last call."""
+        self.ids += ids
+
+
+def _shared(new: NewJob) -> tuple[Any, ...]:
+    return (
+        new.task, new.queue, new.priority, new.run_at, new.delay, new.max_attempts, new.lease_for,
+        new.timeout, new.retry, new.key is None, new.key_for,
+    )  # fmt: skip
+
+
+def is_due(new: NewJob) -> bool:
+    """Whether workers could take it at once; by our clock, which is good enough for a hint."""
+    if new.delay:
+        return False
+    return new.run_at is None or new.run_at <= datetime.now(UTC)

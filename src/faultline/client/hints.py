@@ -1,0 +1,82 @@
+"""Wake-ups: telling idle workers that a queue may have work. A hint; nothing depends on its arrival."""
+
+import heapq
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+WINDOW_SECONDS: Final = 0.005
+"""At most one hint for a queue in this time, and one more at its end if jobs came meanwhile."""
+
+_QUEUES_MAX: Final = 1_000
+
+
+class Hints:
+    """Decides when a hint is due.
+
+    >>> hints = Hints()
+    >>> hints.ask("mail"), hints.ask("mail") > 0, hints.ask("mail")
+    (0.0, True, None)
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._quiet_until: dict[str, float] = {}
+        self._coming: set[str] = set()
+
+    def ask(self, queue: str) -> float | None:
+        """Zero to send one now, or how long to wait first, or None when one is coming anyway."""
+        now = self._clock()
+        with self._lock:
+            quiet_until = self._quiet_until.get(queue, 0.0)
+            if now >= quiet_until:
+                self._hush(queue, now)
+                return 0.0
+            if queue in self._coming:
+                return None
+            self._coming.add(queue)
+            return quiet_until - now
+
+    def sending(self, queue: str) -> None:
+        """The one that was coming is being sent; a job enqueued from now on asks for its own."""
+        with self._lock:
+            self._coming.discard(queue)
+            self._hush(queue, self._clock())
+
+    def _hush(self, queue: str, now: float) -> None:
+        if len(self._quiet_until) >= _QUEUES_MAX:
+            self._quiet_until = {name: until for name, until in self._quiet_until.items() if until > now}
+        self._quiet_until[queue] = now + WINDOW_SECONDS
+
+
+class Later:
+    """A thread that sends the hints whose time has not come yet; started by the first one."""
+
+    def __init__(self, send: Callable[[str], None]) -> None:
+        self._send = send
+        self._due: list[tuple[float, str]] = []
+        self._news = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def add(self, queue: str, wait_seconds: float) -> None:
+        """Send a hint for this queue after so long."""
+        with self._news:
+            heapq.heappush(self._due, (time.monotonic() + wait_seconds, queue))
+            if self._thread is None or not self._thread.is_alive():  # a fork leaves threads behind
+                self._thread = threading.Thread(target=self._run, name="faultline-hints", daemon=True)
+                self._thread.start()
+            self._news.notify()
+
+    def _run(self) -> None:
+        while True:
+            self._send(self._next())
+
+    def _next(self) -> str:
+        with self._news:
+            while True:
+                wait = self._due[0][0] - time.monotonic() if self._due else None
+                if wait is not None and wait <= 0:
+                    return heapq.heappop(self._due)[1]
+                self._news.wait(wait)

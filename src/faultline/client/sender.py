@@ -1,0 +1,190 @@
+"""Carries what an app asks for to the database, and hints to the workers afterwards."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import psycopg
+
+from faultline.client.batches import Bulk, is_due
+from faultline.client.hints import Hints, Later
+from faultline.client.stores import Stores, refuse_in_a_loop
+from faultline.errors import DatabaseError, OutcomeUnknown, ServerUnavailable
+from faultline.job import NewJob
+from faultline.store import calls
+from faultline.store.call import Call
+from faultline.store.faults import named_errors
+from faultline.telemetry import emit
+
+T = TypeVar("T")
+
+_log: Final = logging.getLogger("faultline.client")
+
+
+class Sender:
+    """One app's way to the database: everything in a plain and in an async form."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self._hints = Hints()
+        self._later = Later(self._send_late)
+        self._on_their_way: set[asyncio.Task[None]] = set()  # a loop keeps only weak references
+
+    def run(self, call: Call[T], form: str) -> T:
+        """Carry one call; `form` names the blocking method, for whoever calls it in a loop."""
+        refuse_in_a_loop(form)
+        return self._stores.plain().run(call)
+
+    async def arun(self, call: Call[T]) -> T:
+        """Carry one call for async code."""
+        return await self._stores.of_this_loop().run(call)
+
+    def enqueue(self, new: NewJob) -> int:
+        """Put one job in its queue, on a connection of our own."""
+        call = calls.enqueue(new)
+        try:
+            with _unknown_when_unanswered(new.key is None):
+                job_id = self.run(call, "enqueue")
+        except ServerUnavailable:
+            if new.key is None:
+                raise
+            job_id = self.run(call, "enqueue")  # the key makes a second try harmless
+        _tell_enqueued(new, job_id)
+        if is_due(new):
+            self.hint(new.queue)
+        return job_id
+
+    async def aenqueue(self, new: NewJob) -> int:
+        """Put one job in its queue, on a connection of our own."""
+        call = calls.enqueue(new)
+        try:
+            with _unknown_when_unanswered(new.key is None):
+                job_id = await self.arun(call)
+        except ServerUnavailable:
+            if new.key is None:
+                raise
+            job_id = await self.arun(call)
+        _tell_enqueued(new, job_id)
+        if is_due(new):
+            await self.ahint(new.queue)
+        return job_id
+
+    def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Put many jobs in their queues, all of them or none."""
+        refuse_in_a_loop("enqueue_many")
+        store, bulk = self._stores.plain(), Bulk(jobs)
+        with (
+            _bulk_unknown_when_unanswered(bulk),
+            store.connection() as conn,
+            named_errors(),
+            conn.transaction(),
+        ):
+            for call in bulk.calls():
+                bulk.add(store.run_in(conn, call))
+        for queue in bulk.due_queues:
+            self.hint(queue)
+        return bulk.ids
+
+    async def aenqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Put many jobs in their queues, all of them or none."""
+        store, bulk = self._stores.of_this_loop(), Bulk(jobs)
+        with _bulk_unknown_when_unanswered(bulk):
+            async with store.connection() as conn:
+                with named_errors():
+                    async with conn.transaction():
+                        for call in bulk.calls():
+                            bulk.add(await store.run_in(conn, call))
+        for queue in bulk.due_queues:
+            await self.ahint(queue)
+        return bulk.ids
+
+    def hint(self, queue: str) -> None:
+        """Tell idle workers about a queue, now or a few milliseconds later."""
+        wait = self._hints.ask(queue)
+        if wait == 0.0:
+            self._send(queue)
+        elif wait is not None:
+            self._later.add(queue, wait)
+
+    async def ahint(self, queue: str) -> None:
+        """Tell idle workers about a queue, now or a few milliseconds later."""
+        wait = self._hints.ask(queue)
+        if wait == 0.0:
+            await self._asend(queue)
+        elif wait is not None:
+            coming = asyncio.create_task(self._asend_late(queue, wait))
+            self._on_their_way.add(coming)
+            coming.add_done_callback(self._on_their_way.discard)
+
+    def _send(self, queue: str) -> None:
+        with _only_a_hint(queue):
+            self._stores.plain().run(calls.wake(queue))
+
+    async def _asend(self, queue: str) -> None:
+        with _only_a_hint(queue):
+            await self.arun(calls.wake(queue))
+
+    def _send_late(self, queue: str) -> None:
+        self._hints.sending(queue)
+        self._send(queue)
+
+    async def _asend_late(self, queue: str, wait: float) -> None:
+        try:
+            await asyncio.sleep(wait)
+        finally:
+            self._hints.sending(queue)
+        await self._asend(queue)
+
+    async def settle_down(self) -> None:
+        """Let hints that are on their way in this loop arrive."""
+        loop = asyncio.get_running_loop()
+        ours = [task for task in self._on_their_way if task.get_loop() is loop]
+        await asyncio.gather(*ours, return_exceptions=True)
+
+
+@contextmanager
+def _only_a_hint(queue: str) -> Iterator[None]:
+    """The job is committed; whatever becomes of the hint, the poll behind it finds the job."""
+    try:
+        yield
+    except (DatabaseError, psycopg.Error) as error:
+        _log.debug("no wake-up was sent for queue %s: %s", queue, error)
+
+
+@contextmanager
+def _unknown_when_unanswered(matters: bool) -> Iterator[None]:
+    """Say OutcomeUnknown when the reply to a write was lost and no row could tell."""
+    try:
+        yield
+    except ServerUnavailable as error:
+        if matters and _reply_was_lost(error):
+            raise OutcomeUnknown(
+                "the connection broke before the database answered: the job may have been enqueued, or not. "
+                "Look before you enqueue it again, or give it a key, which makes repeating safe"
+            ) from error
+        raise
+
+
+@contextmanager
+def _bulk_unknown_when_unanswered(bulk: Bulk) -> Iterator[None]:
+    try:
+        yield
+    except ServerUnavailable as error:
+        if bulk.all_sent and not bulk.repeatable and _reply_was_lost(error):
+            raise OutcomeUnknown(
+                f"the connection broke while {len(bulk.ids)} jobs were committed: either all of them are "
+                "enqueued, or none. Look before you repeat it, or give each a key, which makes that safe"
+            ) from error
+        raise
+
+
+def _reply_was_lost(error: ServerUnavailable) -> bool:
+    # Class 53 (no room, disk full) is an answer: the statement was refused, and nothing was written.
+    cause = error.__cause__
+    return isinstance(cause, psycopg.Error) and not (cause.sqlstate or "").startswith("53")
+
+
+def _tell_enqueued(new: NewJob, job_id: int) -> None:
+    emit("enqueued", logging.DEBUG, job_id=job_id, task=new.task, queue=new.queue)

@@ -1,0 +1,174 @@
+"""A task as producers see it: enqueue jobs of it, now, later, or in your own transaction."""
+
+import functools
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from psycopg import AsyncConnection, Connection
+
+from faultline import bounds
+from faultline.args import ResultReader
+from faultline.client.handle import Handle
+from faultline.client.sender import Sender
+from faultline.client.stores import refuse_in_a_loop
+from faultline.errors import InputError
+from faultline.job import NewJob
+from faultline.retry import Constant, Exponential, to_json
+from faultline.store import calls
+from faultline.store.run import AsyncStore, Store
+from faultline.task import TaskSpec
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Task(Generic[P, R]):
+    """A kind of work, made by `@app.task`; calling it still calls the plain function.
+
+    >>> from faultline import Faultline
+    >>> app = Faultline("dbname=shop")
+    >>> @app.task(queue="billing")
+    ... def charge(order_id: int, note: str = "") -> str:
+    ...     return f"charged {order_id}"
+    >>> charge(7)
+    'charged 7'
+    >>> charge.using(priority=-5, key="order-7").new(order_id=7).args
+    '{"order_id":7}'
+    """
+
+    def __init__(self, spec: TaskSpec, sender: Sender, options: Mapping[str, Any] | None = None) -> None:
+        functools.update_wrapper(self, spec.handler)
+        self.spec = spec
+        self._sender = sender
+        self._reader = ResultReader(spec.handler)
+        self._options = MappingProxyType(dict(options if options is not None else _defaults(spec)))
+
+    @property
+    def name(self) -> str:
+        """The name jobs of this task carry."""
+        return self.spec.name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the handler here and now; no job is made."""
+        return self.spec.handler(*args, **kwargs)
+
+    def new(self, /, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+        """A job of this task, checked but not sent: for `enqueue_many`.
+
+        app.enqueue_many(charge.new(order_id=n) for n in orders)
+        """
+        return NewJob(task=self.spec.name, args=self.spec.codec.encode(args, kwargs), **self._options)
+
+    def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Put a job in its queue. When this returns, the job is durable.
+
+        handle = charge.enqueue(order_id=7)
+        """
+        refuse_in_a_loop("enqueue")
+        return self.handle(self._sender.enqueue(self.new(*args, **kwargs)))
+
+    async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Put a job in its queue. When this returns, the job is durable.
+
+        handle = await charge.aenqueue(order_id=7)
+        """
+        return self.handle(await self._sender.aenqueue(self.new(*args, **kwargs)))
+
+    def enqueue_in(self, conn: Connection[Any], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Put a job in its queue in your own transaction: it exists when you commit, and never if you do not.
+
+            with psycopg.connect(dsn) as conn:
+                conn.execute("insert into orders (id) values (7)")
+                charge.enqueue_in(conn, order_id=7)
+
+        No wake-up is sent, because only you know when it is committed: a worker's poll finds the job
+        within a quarter of a second, or call `app.wake(queue)` after the commit.
+        """
+        refuse_in_a_loop("enqueue_in")
+        _check_kind(conn, Connection, "enqueue_in")
+        return self.handle(Store.run_in(conn, calls.enqueue(self.new(*args, **kwargs))))
+
+    async def aenqueue_in(
+        self, conn: AsyncConnection[Any], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Handle[R]:
+        """Put a job in its queue in your own transaction; as `enqueue_in`, on an async connection."""
+        _check_kind(conn, AsyncConnection, "aenqueue_in")
+        return self.handle(await AsyncStore.run_in(conn, calls.enqueue(self.new(*args, **kwargs))))
+
+    def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Put many jobs in their queues, all of them or none; gives their ids in the same order.
+
+        charge.enqueue_many(charge.new(order_id=n) for n in orders)
+        """
+        return self._sender.enqueue_many(jobs)
+
+    async def aenqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Put many jobs in their queues, all of them or none; gives their ids in the same order."""
+        return await self._sender.aenqueue_many(jobs)
+
+    def handle(self, job_id: int) -> Handle[R]:
+        """A handle on a job of this task whose id you kept."""
+        return Handle(job_id, self._sender, self._reader)
+
+    def using(
+        self,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: timedelta | None = None,
+        max_attempts: int | None = None,
+        retry: Exponential | Constant | None = None,
+        timeout: timedelta | None = None,
+        lease: timedelta | None = None,
+        key: str | None = None,
+        key_for: timedelta | None = None,
+    ) -> "Task[P, R]":
+        """The same task with other options; what is not named stays as it was.
+
+            charge.using(key="order-7", run_at=tomorrow).enqueue(order_id=7)
+
+        `key` makes two enqueues the same job, for `key_for` after the job ended (a day by default).
+        """
+        if run_at is not None and delay is not None:
+            raise InputError("run_at and delay both say when the job is due; give one of them")
+        changes: dict[str, Any] = {
+            "queue": queue if queue is None else bounds.check_queue_name(queue),
+            "priority": priority if priority is None else bounds.check_priority(priority),
+            "run_at": run_at if run_at is None else bounds.check_run_at(run_at),
+            "delay": delay if delay is None else bounds.check_delay(delay),
+            "max_attempts": max_attempts if max_attempts is None else bounds.check_max_attempts(max_attempts),
+            "retry": retry if retry is None else to_json(retry),
+            "timeout": timeout if timeout is None else bounds.check_timeout(timeout),
+            "lease_for": lease if lease is None else bounds.check_lease_for(lease),
+            "key": key if key is None else bounds.check_key(key),
+            "key_for": key_for if key_for is None else bounds.check_delay(key_for, "key_for"),
+        }
+        kept = dict(self._options)
+        if run_at is not None or delay is not None:  # a new moment replaces the old one, however it was told
+            kept.update(run_at=None, delay=None)
+        kept.update((name, value) for name, value in changes.items() if value is not None)
+        return Task(self.spec, self._sender, kept)
+
+    def __repr__(self) -> str:
+        return f"Task({self.spec.name!r})"
+
+
+def _defaults(spec: TaskSpec) -> dict[str, Any]:
+    return {
+        "queue": spec.queue,
+        "priority": spec.priority,
+        "max_attempts": spec.max_attempts,
+        "timeout": spec.timeout,
+        "lease_for": spec.lease_for,
+    }
+
+
+def _check_kind(conn: object, kind: type[Any], form: str) -> None:
+    if not isinstance(conn, kind):
+        name = f"{type(conn).__module__}.{type(conn).__qualname__}"
+        raise InputError(
+            f"{form} takes a psycopg.{kind.__name__}, not a {name}; the other kind has its own form"
+        )

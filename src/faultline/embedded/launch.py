@@ -1,0 +1,230 @@
+"""Start a server with its supervisor, and wait until it answers."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+from psycopg.sql import SQL, Identifier
+
+from faultline.embedded import supervise
+from faultline.embedded.account import Account, account_for, reachable
+from faultline.embedded.binaries import Binaries, find_binaries
+from faultline.embedded.cache import runnable
+from faultline.embedded.cluster import SUPERUSER, ensure_data, last_words, server_environment
+from faultline.embedded.hold import Hold
+from faultline.embedded.orphans import end_orphans
+from faultline.embedded.place import Card, Place
+from faultline.errors import ServerFailed
+
+READY_SECONDS_MAX = 120.0  # a server that recovers from a crash replays its log first
+QUIET_SECONDS_MAX = 5.0
+POLL_SECONDS = 0.01
+PORT_TRIES_MAX = 5
+LOG_BYTES_MAX = 4_000_000
+
+# The kernel's limit for a socket's path is 104 bytes on macOS and 108 on Linux, its closing zero included.
+SOCKET_PATH_BYTES_MAX = 103
+
+DEFAULTS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_permissions": "0700",
+    "max_connections": "200",
+    "wal_level": "replica",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+UNSAFE_AND_FAST = {"fsync": "off", "full_page_writes": "off"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is decided before a server is started."""
+
+    place: Place
+    binaries: Binaries
+    account: Account
+    settings: Mapping[str, str]
+    keep: bool
+
+
+def start(place: Place, settings: Mapping[str, str], *, fsync: bool, keep: bool) -> tuple[Hold, Card]:
+    """Start a server in a folder where none runs. The caller has the folder's turn."""
+    with _after_the_last_one(place) as life:
+        _sweep(place)
+        account = account_for(place.data)
+        binaries = runnable(find_binaries(), account)
+        ensure_data(place, binaries, account, keep=keep)
+        chosen = {**DEFAULTS, **({} if fsync else UNSAFE_AND_FAST), **settings}
+        hold, card = _launch_on_a_free_port(Plan(place, binaries, account, chosen, keep), life)
+    with _dropped_on_error(hold):
+        _set_password(place, card)
+        place.write_card(card)
+    return hold, card
+
+
+@contextmanager
+def _after_the_last_one(place: Place) -> Iterator[int]:
+    """Wait for the end of whatever ran here before, and help it if it takes long; then its life is ours."""
+    life = place.take_life(QUIET_SECONDS_MAX)
+    for way in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+        if life is None:
+            orphans = end_orphans(place.data, way)
+            life = place.take_life(QUIET_SECONDS_MAX)
+    if life is None:
+        raise ServerFailed(f"an earlier server in {place.folder} would not end (its processes: {orphans})")
+    try:
+        yield life
+    finally:
+        os.close(life)
+
+
+@contextmanager
+def _dropped_on_error(hold: Hold) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        hold.drop()
+        raise
+
+
+def _sweep(place: Place) -> None:
+    """Clear what a killed server left behind. Nobody else is alive here, so nothing of it is in use."""
+    if stale := place.read_card():
+        shutil.rmtree(stale.socket_folder, ignore_errors=True)
+    place.drop_card()
+    # PostgreSQL takes the process id in there for a running server, if any process has been given it since.
+    (place.data / "postmaster.pid").unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        if place.log.stat().st_size > LOG_BYTES_MAX:
+            place.log.replace(place.log.with_name("log.old"))
+
+
+def _launch_on_a_free_port(plan: Plan, life: int) -> tuple[Hold, Card]:
+    for _ in range(PORT_TRIES_MAX):
+        card = _new_card(plan)
+        hold = _launch(plan, card, life)
+        try:
+            with _dropped_on_error(hold):
+                wait_ready(hold, card, plan.place)
+        except ServerFailed as error:
+            # Between our finding a port free and the server's taking it, somebody else may have.
+            if "could not create any TCP/IP sockets" not in str(error):
+                raise
+        else:
+            return hold, card
+    raise ServerFailed(f"no free TCP port for PostgreSQL was found in {PORT_TRIES_MAX} tries")
+
+
+def _new_card(plan: Plan) -> Card:
+    return Card(
+        nonce=secrets.token_hex(16),
+        socket_folder=_socket_folder(plan.account),
+        port=_free_port(),
+        version=plan.binaries.version,
+        binaries=str(plan.binaries.folder),
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _socket_folder(account: Account) -> str:
+    """A short folder of its own for the sockets: data folders may have longer paths than a socket can."""
+    for base in ("/tmp", tempfile.gettempdir()):
+        with suppress(OSError):
+            folder = tempfile.mkdtemp(prefix="faultline-pg-", dir=base)
+            if len(os.fsencode(f"{folder}/.s.PGSQL.65535")) > SOCKET_PATH_BYTES_MAX:
+                raise ServerFailed(f"{base} is too long a path for sockets: set TMPDIR to a shorter one")
+            account.own(Path(folder))
+            return folder
+    raise ServerFailed(f"neither /tmp nor {tempfile.gettempdir()} can hold the server's sockets")
+
+
+def _launch(plan: Plan, card: Card, life: int) -> Hold:
+    place, account = plan.place, plan.account
+    ours, theirs = socket.socketpair()
+    hold = Hold(ours)
+    with _dropped_on_error(hold), theirs, reachable(place.data, account) as (data, handles):
+        settings = {"port": str(card.port), "unix_socket_directories": card.socket_folder, **plan.settings}
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        order = {
+            "command": [plan.binaries.program("postgres"), "-D", data, *options],
+            "environment": server_environment(),
+            "account": account.spawn,
+            "folder": str(place.folder),
+            "log": str(place.log),
+            "socket_folder": card.socket_folder,
+            "nonce": card.nonce,
+            "keep": plan.keep,
+            "hold": theirs.fileno(),
+            "life": life,
+            "handles": list(handles),
+        }
+        # Isolated and without site: nothing in the caller's environment changes what this process does. And
+        # in a session of its own: a Ctrl-C in the terminal must not stop the database before its workers.
+        with place.open_log() as log:
+            subprocess.run(
+                [sys.executable, "-I", "-S", supervise.__file__],
+                input=json.dumps(order).encode(),
+                cwd="/",
+                stdout=log,
+                stderr=log,
+                pass_fds=[theirs.fileno(), life, *handles],
+                start_new_session=True,
+                check=False,
+            )
+    return hold
+
+
+def wait_ready(hold: Hold, card: Card, place: Place) -> None:
+    """Return once the server accepts a connection; raise with its last words if it ends before."""
+    until = time.monotonic() + READY_SECONDS_MAX
+    while time.monotonic() < until:
+        if hold.is_gone():
+            raise ServerFailed(f"PostgreSQL did not start in {place.folder}: {_last_words(place, hold)}")
+        with suppress(psycopg.OperationalError):
+            psycopg.connect(socket_dsn(card, SUPERUSER), connect_timeout=10).close()
+            return
+        time.sleep(POLL_SECONDS)
+    raise ServerFailed(f"PostgreSQL did not answer within {READY_SECONDS_MAX:.0f} s: {_last_words(place)}")
+
+
+def _last_words(place: Place, hold: Hold | None = None) -> str:
+    """The end of the log, as its supervisor sent it or as we find it."""
+    said = hold.gone["log"] if hold and hold.gone else ""
+    with suppress(FileNotFoundError):
+        said = said or place.log.read_text(errors="replace")
+    return last_words(said)
+
+
+def socket_dsn(card: Card, database: str) -> str:
+    return make_conninfo(host=card.socket_folder, port=card.port, user=SUPERUSER, dbname=database)
+
+
+def _set_password(place: Place, card: Card) -> None:
+    """Give the superuser the password noted in the folder, or a new one if none is noted yet.
+
+    On every start: a kill between the two writes must not part them. Hashed here, so it is in no log.
+    """
+    password = place.read_password() or secrets.token_urlsafe(24)
+    place.write_password(password)
+    with psycopg.connect(socket_dsn(card, SUPERUSER), autocommit=True) as conn:
+        hashed = conn.pgconn.encrypt_password(password.encode(), SUPERUSER.encode(), b"scram-sha-256")
+        conn.execute(SQL("alter role {} password {}").format(Identifier(SUPERUSER), hashed.decode()))

@@ -1,0 +1,104 @@
+"""Fixtures for every test: one server for the run, one migrated template, a fresh copy of it for each test.
+
+Set FAULTLINE_TEST_DSN to run on a server of your own (its role must be allowed to create databases), or
+FAULTLINE_PG_BIN to have the embedded server made from other binaries.
+"""
+
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+from psycopg.sql import SQL, Identifier
+
+from faultline.embedded import EmbeddedServer
+
+
+class Server(Protocol):
+    """What tests ask of a server, ours or borrowed."""
+
+    def dsn(self, database: str = ...) -> str: ...
+    def create_database(self, name: str, template: str | None = None) -> None: ...
+    def drop_database(self, name: str) -> None: ...
+
+
+class BorrowedServer:
+    """A server that somebody else runs; we only come and go with databases of our own."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+
+    def dsn(self, database: str = "") -> str:
+        return make_conninfo(self._dsn, dbname=database) if database else self._dsn
+
+    def create_database(self, name: str, template: str | None = None) -> None:
+        source = Identifier(template or "template1")
+        self._execute(SQL("create database {} template {}").format(Identifier(name), source))
+
+    def drop_database(self, name: str) -> None:
+        self._execute(SQL("drop database if exists {} with (force)").format(Identifier(name)))
+
+    def _execute(self, statement: psycopg.sql.Composed) -> None:
+        with psycopg.connect(self._dsn, autocommit=True) as conn:
+            conn.execute(statement)
+
+
+@pytest.fixture(scope="session")
+def server(testrun_uid: str) -> Iterator[Server]:
+    """One server for the run: the first process that asks starts it, others join, the last one stops it."""
+    if dsn := os.environ.get("FAULTLINE_TEST_DSN"):
+        yield BorrowedServer(dsn)
+        return
+    folder = Path(tempfile.gettempdir()) / f"faultline-tests-{testrun_uid}"
+    # Without fsync: nothing here outlives the run. Crash drills start servers of their own, with it.
+    with EmbeddedServer.open(folder, fsync=False, keep=False, settings={"max_connections": "400"}) as ours:
+        yield ours
+
+
+@pytest.fixture(scope="session")
+def template(server: Server, testrun_uid: str, worker_id: str) -> Iterator[str]:
+    """The name of a migrated database that nobody is connected to, made once for the run."""
+    borrowed = isinstance(server, BorrowedServer)
+    name = f"faultline_template_{testrun_uid[:12]}" + (f"_{worker_id}" if borrowed else "")
+    with psycopg.connect(server.dsn(), autocommit=True) as conn:
+        # One process migrates, the others wait for it here; the lock goes with this connection.
+        conn.execute("select pg_advisory_lock(hashtext(%s))", [name])
+        if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
+            _make_template(server, conn, name)
+    yield name
+    if borrowed:
+        server.drop_database(name)
+
+
+def _make_template(server: Server, conn: psycopg.Connection, name: str) -> None:
+    from faultline.store.migrate import migrate
+
+    draft = f"{name}_draft"
+    server.drop_database(draft)
+    server.create_database(draft)
+    migrate(server.dsn(draft))
+    conn.execute(SQL("alter database {} rename to {}").format(Identifier(draft), Identifier(name)))
+
+
+@pytest.fixture
+def database(server: Server, template: str) -> Iterator[str]:
+    """The DSN of a database of this test's own, migrated and empty."""
+    yield from _a_database(server, template)
+
+
+@pytest.fixture
+def empty_database(server: Server) -> Iterator[str]:
+    """The DSN of a database of this test's own in which Faultline was never installed."""
+    yield from _a_database(server, None)
+
+
+def _a_database(server: Server, template: str | None) -> Iterator[str]:
+    name = f"test_{secrets.token_hex(6)}"
+    server.create_database(name, template)
+    yield server.dsn(name)
+    server.drop_database(name)
