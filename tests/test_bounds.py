@@ -16,6 +16,7 @@ BAD_NAMES = {
     "..": "starts with '.'",
     "-x": "starts with '-'",
     "": "is empty",
+    "a:b": "contains ':'",
     "naïve": r"contains '\\xef'",
     "😀": "contains",
     "\u202egnp": "contains",
@@ -46,7 +47,7 @@ def test_a_name_that_is_no_text_is_refused():
         bounds.check_queue_name(7)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["_", "A.b:c-d_9", "0"])
+@pytest.mark.parametrize("name", ["_", "A.b-c-d_9", "0"])
 def test_plain_names_are_allowed(name):
     assert bounds.check_queue_name(name) == name
 

@@ -95,7 +95,7 @@ def test_the_queues_of_a_config_cannot_be_changed():
 
 
 def test_queues_are_read_from_a_command_line():
-    assert read_queues(["billing=5", "mail", "a:b=1"]) == {"billing": 5, "mail": None, "a:b": 1}
+    assert read_queues(["billing=5", "mail", "a.b=1"]) == {"billing": 5, "mail": None, "a.b": 1}
 
 
 @pytest.mark.parametrize(

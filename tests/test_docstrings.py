@@ -1,4 +1,4 @@
-"""Every example in the docstrings of the vocabulary runs and says what it says."""
+"""Every example in the docstrings of the vocabulary and the client runs and says what it says."""
 
 import doctest
 import importlib
@@ -6,9 +6,10 @@ import importlib
 import pytest
 
 WORDS = (
-    "args.codec", "args.document", "args.models", "args.signature", "bounds", "config", "durations", "errors",
-    "failpoints", "job", "lease", "outcome", "retry", "task", "telemetry.context", "telemetry.events",
-    "telemetry.formats", "telemetry.text",
+    "args.codec", "args.document", "args.models", "args.results", "args.signature", "bounds", "client.app",
+    "client.batches", "client.handle", "client.hints", "client.tasks", "config",
+    "durations", "errors", "failpoints", "job", "lease", "outcome", "retry", "task",
+    "telemetry.context", "telemetry.events", "telemetry.formats", "telemetry.text",
 )  # fmt: skip
 
 

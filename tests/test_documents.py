@@ -30,6 +30,7 @@ I2 = [
     ({"note": {"a": [1, INFINITY]}}, r"note\.a\[1\] is inf"),
     ({"note": -INFINITY}, "note is -inf"),
     ({"note": None, "extra": [None, NAN]}, r"extra\[1\] is nan"),
+    ({"note": None, "extra": NAN}, "extra is nan"),
     ({"note": "a\0b"}, "note contains a NUL"),
     ({"note": {"k\0": 1}}, "a key in note contains a NUL"),
     ({"note": "\ud800"}, "note contains a lone surrogate"),

@@ -27,11 +27,11 @@ KEY_CHARS_MAX: Final = 255
 TASK_CHARS_MAX: Final = 128
 QUEUE_CHARS_MAX: Final = 63
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def check_task_name(name: str) -> str:
-    """A task's name: 1 to 128 letters, digits, `_ . : -`, starting with a letter, digit or `_`.
+    """A task's name: 1 to 128 letters, digits, `_ . -`, starting with a letter, digit or `_`.
 
     >>> check_task_name("billing.charge")
     'billing.charge'
@@ -40,7 +40,7 @@ def check_task_name(name: str) -> str:
 
 
 def check_queue_name(name: str) -> str:
-    """A queue's name: 1 to 63 letters, digits, `_ . : -`, starting with a letter, digit or `_`.
+    """A queue's name: 1 to 63 letters, digits, `_ . -`, starting with a letter, digit or `_`.
 
     >>> check_queue_name("billing")
     'billing'
@@ -54,7 +54,7 @@ def _check_name(kind: str, name: object, chars_max: int) -> str:
     shown = ascii(name[:60]) if isinstance(name, str) else repr(name)[:60]
     raise BadName(
         f"{shown} cannot be a {kind} name: {_what_is_wrong(name, chars_max)}. Use 1 to {chars_max} of "
-        "A-Z a-z 0-9 _ . : - and start with a letter, a digit or _"
+        "A-Z a-z 0-9 _ . - and start with a letter, a digit or _"
     )
 
 
@@ -65,7 +65,7 @@ def _what_is_wrong(name: object, chars_max: int) -> str:
         return "it is empty"
     if len(name) > chars_max:
         return f"it has {len(name)} characters"
-    if name[0] in ".:-":
+    if name[0] in ".-":
         return f"it starts with {name[0]!r}"
     return f"it contains {next(char for char in name if not _NAME.fullmatch('_' + char))!a}"
 

@@ -8,6 +8,8 @@ from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from faultline.errors import BadName, FaultlineError
 
 if TYPE_CHECKING:  # words are plain values: only the type checker follows them to the driver
@@ -39,9 +41,10 @@ class JobState(StrEnum):
 _ENDED = frozenset({JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
+class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job as it is asked for; `Task.new` makes them, already checked.
+
+    A struct rather than a dataclass: a bulk enqueue makes them by the hundred thousand.
 
     >>> NewJob(task="charge", args='{"order_id":7}', max_attempts=10).queue
     'default'

@@ -97,6 +97,8 @@ class ArgsCodec:
                 f"task {self.task} takes {allowed} arguments by position, got {len(args)}; {self._takes()}"
             )
         bound = dict(zip(self._by_position, args, strict=False))
+        if not kwargs:
+            return bound
         if twice := bound.keys() & kwargs.keys():
             raise BadArguments(f"task {self.task}: argument {min(twice)} was given by position and by name")
         return bound | kwargs

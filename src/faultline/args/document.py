@@ -56,8 +56,7 @@ def encode_document(value: Any, subject: str) -> bytes:
         data = _encode(value)
     except Exception as error:
         raise _explain(value, subject, error) from None
-    # NaN is written as null and NUL as its escape: both look like something innocent, so look twice.
-    if b"null" in data or b"\\u0000" in data or (len(data) > DEPTH_MAX and _is_suspicious(data)):
+    if _is_suspicious(data, value):
         _check_walking(value, subject)
     if len(data) > _SMALL_BYTES:
         _check_size(data, subject)
@@ -71,9 +70,19 @@ def _encode(value: Any) -> bytes:
         return _plain.encode(value)
 
 
-def _is_suspicious(data: bytes) -> bool:
+def _is_suspicious(data: bytes, value: Any) -> bool:
+    # NaN is written as null and NUL as its escape: both look like something innocent, so look twice.
+    if b"\\u0000" in data or (b"null" in data and data.count(b"null") != _nones(value)):
+        return True
+    if len(data) <= DEPTH_MAX:
+        return False
     deep = data.count(b"[") + data.count(b"{") >= DEPTH_MAX
     return deep or (len(data) > 308 and _LONG_NUMBER.search(data) is not None)
+
+
+def _nones(value: Any) -> int:
+    """How many nulls are simply arguments that are None: the ordinary case, not worth a walk."""
+    return len([None for part in value.values() if part is None]) if type(value) is dict else 0
 
 
 def _check_size(data: bytes, subject: str) -> None:

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from psycopg import AsyncConnection, Connection
@@ -43,7 +42,7 @@ class Task(Generic[P, R]):
         self.spec = spec
         self._sender = sender
         self._reader = ResultReader(spec.handler)
-        self._options = MappingProxyType(dict(options if options is not None else _defaults(spec)))
+        self._options = dict(options if options is not None else _defaults(spec))
 
     @property
     def name(self) -> str:

@@ -1,0 +1,129 @@
+"""Everything a type checker must accept; nothing here is run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, assert_type
+
+from psycopg import AsyncConnection, Connection
+
+from faultline.client import Faultline, Handle, Task
+from faultline.job import Job, JobInfo, NewJob
+from faultline.outcome import Snooze
+from faultline.retry import Constant, Exponential, Retry, bury, ignore
+
+app = Faultline()
+
+
+@dataclass
+class Order:
+    id: int
+
+
+@app.task
+def plain(order_id: int, note: str = "") -> str:
+    return note
+
+
+@app.task
+async def awaited(order_id: int, note: str = "") -> str:
+    return note
+
+
+@app.task
+def with_job(job: Job, order_id: int, note: str = "") -> str:
+    with job.transaction(result="x") as conn:
+        assert_type(conn, Connection[Any])
+    return note
+
+
+@app.task(queue="billing", priority=-5, max_attempts=5, timeout=timedelta(minutes=1), name="shop.charge")
+async def charge(job: Job, order: Order, *, note: str = "") -> int:
+    async with job.transaction() as conn:
+        assert_type(conn, AsyncConnection[Any])
+    return 1
+
+
+@app.task(
+    retry=Retry(Exponential(), on={ValueError: bury, KeyError: ignore, OSError: Constant(timedelta(1))})
+)
+def nothing() -> None: ...
+
+
+@app.task(retry=lambda attempt, error: timedelta(seconds=attempt))
+async def nothing_with_job(job: Job) -> None: ...
+
+
+@app.task
+def loose(value: Any) -> str:
+    return ""
+
+
+@app.task
+def looser(value: object, times: int = 1) -> str:
+    return ""
+
+
+@app.task
+async def documents(value: dict[str, Any]) -> bool:
+    return True
+
+
+@app.task
+def documents_with_job(job: Job, value: dict[str, object]) -> bool:
+    return True
+
+
+@app.task
+async def loose_with_job(job: Job, value: dict[str, Any]) -> bool:
+    return True
+
+
+@app.task
+def sleepy() -> Snooze | int:
+    return Snooze(timedelta(seconds=1))
+
+
+def sync_uses(conn: Connection[Any]) -> None:
+    assert_type(plain.enqueue(7), Handle[str])
+    assert_type(plain.enqueue(order_id=7, note="x"), Handle[str])
+    assert_type(awaited.enqueue(7).result(), str)
+    assert_type(with_job.enqueue(7, "x").result(timeout=5), str)
+    assert_type(charge.enqueue(Order(7), note="x").result(timedelta(seconds=5)), int)
+    assert_type(charge.enqueue_in(conn, Order(7)), Handle[int])
+    assert_type(charge.new(Order(7)), NewJob)
+    assert_type(charge.handle(7), Handle[int])
+    assert_type(charge.handle(7).info(), JobInfo)
+    nothing.enqueue()
+    nothing_with_job.enqueue()
+    loose.enqueue({"any": "thing"})
+    looser.enqueue("x", times=2)
+    assert_type(documents.enqueue({"a": 1}), Handle[bool])
+    assert_type(documents_with_job.enqueue({"a": 1}), Handle[bool])
+    loose_with_job.enqueue({"a": 1})
+    sleepy.enqueue()
+    plain(7)
+    with_job.using(queue="mail", key="order-7", key_for=timedelta(1), delay=timedelta(1)).enqueue(7)
+    with_job.using(run_at=datetime.now(UTC), lease=timedelta(1), retry=Constant(timedelta(1))).enqueue(7)
+
+    def many() -> Iterator[NewJob]:
+        yield plain.new(7)
+        yield charge.using(priority=1).new(Order(7))
+
+    assert_type(plain.enqueue_many(many()), list[int])
+    assert_type(app.enqueue_many([plain.new(7)]), list[int])
+    assert_type(app.get(7), JobInfo)
+    assert_type(app.jobs(state="dead", queue="mail", limit=10), list[JobInfo])
+
+
+async def async_uses(conn: AsyncConnection[Any]) -> None:
+    assert_type(await plain.aenqueue(7), Handle[str])
+    assert_type(await (await charge.aenqueue(Order(7))).aresult(5), int)
+    assert_type(await charge.aenqueue_in(conn, Order(7)), Handle[int])
+    assert_type(await plain.aenqueue_many([plain.new(7)]), list[int])
+    assert_type(await app.aget(7), JobInfo)
+    await app.acancel(7, "why")
+
+
+def takes_any_task(task: Task[[int], str]) -> None:
+    task.enqueue(7)
