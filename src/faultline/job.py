@@ -257,6 +257,8 @@ class LedgerEntry:
     worker: str | None = None
     claimed_at: datetime | None = None
     error: str | None = None
+    task: str = ""
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,12 @@ begin
     raise exception 'room is %, a claim takes from 1 to 1000 jobs', room using errcode = 'LS005';
   end if;
 
+  -- Without this check a missing lease would last as long as the timeout: least() passes over a null.
+  if claim.claim is null or claim.lease is null or claim.timeout is null then
+    raise exception 'a claim names its claim id, its lease and its timeout; one of them is null'
+      using errcode = 'LS005', hint = 'Make a random uuid for each claim, and give a lease such as 15 seconds.';
+  end if;
+
   if again then
     return query select * from faultline.claimed_again(claim.claim);
     return;

@@ -12,7 +12,7 @@ create function faultline.enqueue(
   max_attempts  faultline.attempt_budget default 10,
   lease_for     faultline.lease_time default null,
   timeout       faultline.run_time default null,
-  retry         jsonb default null,
+  retry         faultline.document default null,
   key           faultline.key_name default null,
   key_for       interval default interval '1 day')
 returns bigint

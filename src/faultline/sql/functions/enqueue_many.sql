@@ -9,7 +9,7 @@ create function faultline.enqueue_many(
   max_attempts  faultline.attempt_budget default 10,
   lease_for     faultline.lease_time default null,
   timeout       faultline.run_time default null,
-  retry         jsonb default null,
+  retry         faultline.document default null,
   keys          text[] default null,
   key_for       interval default interval '1 day')
 returns table (id bigint, is_new boolean)

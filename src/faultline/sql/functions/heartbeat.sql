@@ -12,6 +12,11 @@ declare
   held_ids  bigint[];
   held_by   uuid[];
 begin
+  -- Without this check a missing lease would reach to the deadline: least() passes over a null.
+  if heartbeat.lease is null then
+    raise exception 'a heartbeat names the lease it asks for; it is null' using errcode = 'LS005', hint = 'Give a lease such as 15 seconds.';
+  end if;
+
   with held as materialized (
     select job.id
     from unnest(heartbeat.ids, heartbeat.tokens, heartbeat.claims) as beat (id, token, claim)

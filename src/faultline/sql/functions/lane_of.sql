@@ -17,10 +17,12 @@ begin
 
   insert into faultline.queues (name) values (lane_of.queue) on conflict do nothing;
 
+  -- For share: pause and keep change a queue and then its lanes, and would pass by a lane that is not committed yet.
   insert into faultline.lanes (queue, priority, paused, keep)
   select owner.name, lane_of.priority, owner.paused_at is not null, owner.keep
   from faultline.queues as owner
   where owner.name = lane_of.queue
+  for share
   on conflict do nothing;
 
   -- A second statement: the winner of a race is not in the snapshot of the first.

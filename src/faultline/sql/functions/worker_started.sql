@@ -16,7 +16,9 @@ begin
   returning id into number;
 
   -- A producer's long transaction that made a lane itself would hold up every other producer of it.
-  perform faultline.lane_of(queue, 0) from unnest(worker_started.queues) as queue;
+  -- In the order of their names, so that two workers that make the same ones do not deadlock.
+  perform faultline.lane_of(mine.queue, 0)
+  from (select queue from unnest(worker_started.queues) as queue order by queue) as mine;
   return number;
 end;
 $$;

@@ -1,0 +1,142 @@
+"""What doctor thinks of the facts it is shown: a grade, a sentence and a remedy for each. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from faultline.cli.wording import span
+from faultline.store.migrate import Standing
+from faultline.store.rows import Vitals
+from faultline.store.sources import LATEST
+
+Grade = Literal["ok", "warn", "bad"]
+
+CLOCK_SECONDS_MAX: Final = 2.0
+TRANSACTION_SECONDS_MAX: Final = 600.0
+ROUND_SECONDS_MAX: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    grade: Grade
+    said: str
+    remedy: str = ""
+
+
+def schema(standing: Standing) -> Check:
+    if standing.pending:
+        said = f"at {standing.number}, this program needs {LATEST}"
+        return Check("schema", "bad", said, "run `faultline migrate`")
+    if standing.functions_differ:
+        said = f"at {standing.number}, but its functions are not this version's"
+        return Check("schema", "bad", said, "run `faultline migrate`")
+    return Check("schema", "ok", f"at {standing.number}, functions as shipped")
+
+
+def server(vitals: Vitals) -> Check:
+    return Check("server", "ok", f"PostgreSQL {vitals.version}")
+
+
+def durability(vitals: Vitals) -> Iterator[Check]:
+    for name, value in (("fsync", vitals.fsync), ("full_page_writes", vitals.full_page_writes)):
+        if value == "on":
+            yield Check(name, "ok", "on")
+        else:
+            yield Check(
+                name,
+                "bad",
+                f"{value}: a crash of the machine can lose or spoil committed jobs",
+                f"set {name} = on",
+            )
+    raised = (
+        ""
+        if vitals.synchronous_commit in ("on", "remote_apply")
+        else "; our verbs raise it to on for themselves"
+    )
+    yield Check("synchronous_commit", "ok", f"{vitals.synchronous_commit}{raised}")
+
+
+def pooler(setting: str, told_pid: int, pids: tuple[int, int]) -> Check:
+    """A pooler makes up the process id it tells us; one that pools transactions also changes the backend."""
+    changes = pids[0] != pids[1]
+    if not changes and told_pid == pids[0]:
+        if setting == "none":
+            return Check("pooler", "ok", "none: connections go straight to the server")
+        return Check(
+            "pooler",
+            "warn",
+            "none, though FAULTLINE_POOLER is transaction",
+            "unset it: it costs prepared statements",
+        )
+    if setting == "transaction":
+        return Check("pooler", "ok", "a pooler, as FAULTLINE_POOLER says; wake-ups come by polling")
+    grade: Grade = "bad" if changes else "warn"
+    said = "a pooler that changes backends between transactions" if changes else "a pooler stands in between"
+    return Check("pooler", grade, said, "set FAULTLINE_POOLER=transaction, or connect to the server itself")
+
+
+def clock(difference: float) -> Check:
+    said = f"the server's is {span(abs(difference))} {'ahead of' if difference >= 0 else 'behind'} ours"
+    if abs(difference) <= CLOCK_SECONDS_MAX:
+        return Check("clock", "ok", said)
+    return Check(
+        "clock", "warn", f"{said}; the server's alone counts", "synchronise both, or log lines will not agree"
+    )
+
+
+def driver(implementation: str) -> Check:
+    if implementation == "python":
+        return Check("psycopg", "warn", "pure Python: several times slower", "pip install 'psycopg[binary]'")
+    return Check("psycopg", "ok", implementation)
+
+
+def rows(vitals: Vitals) -> Iterator[Check]:
+    if vitals.ledger_strays:
+        said = f"{vitals.ledger_strays} entries outside every range"
+        yield Check("ledger", "bad", said, "let a worker run: its watchdog makes the ranges and moves them")
+    else:
+        yield Check("ledger", "ok", "every entry lies in its range")
+    if vitals.jobs_in_two_places:
+        said = f"{vitals.jobs_in_two_places} jobs stand in two tables at once"
+        yield Check(
+            "jobs", "bad", said, "rows were changed by hand, or restored in part: restore the whole database"
+        )
+    elif vitals.jobs_behind_the_floor:
+        said = f"{vitals.jobs_behind_the_floor} jobs behind their lane's floor"
+        yield Check("jobs", "warn", said, "a worker's next rounds give them a new place; look again")
+    else:
+        yield Check("jobs", "ok", "each in one place")
+
+
+def transactions(vitals: Vitals) -> Check:
+    age = vitals.oldest_transaction_seconds
+    if age is None or age <= TRANSACTION_SECONDS_MAX:
+        return Check("transactions", "ok", f"the oldest is {span(age)} old" if age else "none is open")
+    said = f"one has been open for {span(age)}: dead rows cannot be vacuumed"
+    return Check("transactions", "warn", said, "find it in pg_stat_activity (xact_start) and end it")
+
+
+def watchdog(vitals: Vitals) -> Check:
+    age = vitals.round_age_seconds
+    if age is None:
+        return Check("watchdog", "warn", "no round was ever made", "start a worker")
+    if age > ROUND_SECONDS_MAX:
+        return Check(
+            "watchdog",
+            "warn",
+            f"the last round was {span(age)} ago",
+            "start a worker: nobody takes lost jobs back",
+        )
+    return Check("watchdog", "ok", f"the last round was {span(age)} ago")
+
+
+def workers(vitals: Vitals) -> Check:
+    if vitals.silent_workers:
+        said = f"{vitals.silent_workers} fell silent without a goodbye"
+        return Check(
+            "workers", "warn", said, "see `faultline workers`; their jobs are taken back when leases run out"
+        )
+    return Check("workers", "ok", "none fell silent")

@@ -1,0 +1,83 @@
+"""`faultline doctor`: look at everything that can be wrong, and say what to do about it."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import click
+import psycopg
+from rich.table import Table
+from rich.text import Text
+
+from faultline.cli import checks
+from faultline.cli.checks import Check
+from faultline.cli.failing import CHECK_FAILED, line_of
+from faultline.cli.options import Command, told
+from faultline.cli.tables import toned
+from faultline.cli.terminal import Session, Terminal
+from faultline.cli.wording import safe
+from faultline.config import Settings, redact
+from faultline.errors import FaultlineError
+from faultline.store import calls, migrate
+from faultline.store.connect import connect
+
+
+@click.command(cls=Command)
+@told
+def command(terminal: Terminal) -> int:
+    """Examine the database and this installation; each finding comes with what to do.
+
+    Exits with 3 when something is bad; a warning is not.
+    """
+    found = examine(terminal.settings())
+    grades = [check.grade for check in found]
+    terminal.show(
+        {"bad": grades.count("bad"), "checks": [asdict(check) for check in found]}, lambda: _drawn(found)
+    )
+    return CHECK_FAILED if "bad" in grades else 0
+
+
+def examine(settings: Settings) -> list[Check]:
+    """Every check that can be made; the first thing that stands in the way ends them."""
+    dsn = settings.require_dsn()
+    found = [checks.driver(psycopg.pq.__impl__)]
+    try:
+        standing = migrate.check(dsn)
+        found += [Check("connection", "ok", redact(dsn)), checks.schema(standing)]
+    except FaultlineError as error:
+        return [*found, Check("connection", "bad", line_of(error))]
+    if not standing.number:
+        return found
+    try:
+        return found + _examine_inside(settings, dsn)
+    except FaultlineError as error:
+        return [*found, Check("examination", "bad", line_of(error))]
+
+
+def _examine_inside(settings: Settings, dsn: str) -> list[Check]:
+    with connect(dsn, prepare_threshold=None) as conn:
+        session = Session(conn)
+        first = session.run(calls.doctor())
+        asked_at = datetime.now(UTC)
+        vitals = session.run(calls.doctor())
+        between = asked_at + (datetime.now(UTC) - asked_at) / 2
+        told_pid = conn.info.backend_pid
+    return [
+        checks.server(vitals),
+        *checks.durability(vitals),
+        checks.pooler(settings.pooler, told_pid, (first.backend_pid, vitals.backend_pid)),
+        checks.clock((vitals.moment - between).total_seconds()),
+        checks.transactions(vitals),
+        checks.watchdog(vitals),
+        checks.workers(vitals),
+        *checks.rows(vitals),
+    ]
+
+
+def _drawn(found: list[Check]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for check in found:
+        said = Text(safe(check.said), overflow="fold")
+        if check.remedy:
+            said.append(f"\n-> {safe(check.remedy)}", style="bold")
+        table.add_row(toned(check.grade), check.name, said)
+    return table

@@ -1,0 +1,62 @@
+"""What an error says to a person at a terminal: one line, and an exit code."""
+
+from typing import Final
+
+import click
+
+from faultline.errors import ConfigError, FaultlineError, InputError
+from faultline.telemetry import printable, scrub
+
+ERROR: Final = 1
+USAGE: Final = 2
+CHECK_FAILED: Final = 3
+INTERRUPTED: Final = 130
+
+
+def exit_code_of(error: BaseException) -> int:
+    """2 when what was typed or set cannot work and nothing was done, 1 for everything else."""
+    match error:
+        case click.exceptions.Exit():
+            return error.exit_code
+        case SystemExit():
+            return error.code if isinstance(error.code, int) else ERROR
+        case KeyboardInterrupt():
+            return INTERRUPTED
+        case click.Abort() if isinstance(error.__cause__, KeyboardInterrupt):
+            return INTERRUPTED
+        case click.UsageError() | InputError() | ConfigError():
+            return USAGE
+    return ERROR
+
+
+def line_of(error: BaseException) -> str:
+    """The error as one line, safe to show: no password, no control characters; empty for nothing to say."""
+    match error:
+        case click.exceptions.Exit() | SystemExit():
+            return ""
+        case KeyboardInterrupt():
+            return "interrupted"
+        case click.Abort() if isinstance(error.__cause__, KeyboardInterrupt):
+            return "interrupted"
+        case click.Abort():
+            return "nothing was done"
+        case click.UsageError():
+            return _one_line(f"{_period(error.format_message())} {_help(error)}".rstrip())
+        case click.ClickException():
+            return _one_line(error.format_message())
+        case FaultlineError():
+            return _one_line(str(error))
+    said = f"{type(error).__name__}: {error}"
+    return _one_line(f"{said} (not an error we foresaw; FAULTLINE_DEBUG=1 shows where it came from)")
+
+
+def _help(error: click.UsageError) -> str:
+    return f"See `{error.ctx.command_path} --help`." if error.ctx else ""
+
+
+def _period(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _one_line(text: str) -> str:
+    return printable(scrub(" ".join(text.split())))

@@ -1,0 +1,21 @@
+"""`faultline jobs cancel`: nobody wants them any more."""
+
+import click
+
+from faultline.cli.jobs.each import for_each
+from faultline.cli.options import JOB_ID, Command, told, yes_option
+from faultline.cli.terminal import Terminal
+from faultline.store import calls
+
+
+@click.command(cls=Command)
+@click.argument("ids", type=JOB_ID, metavar="ID...", nargs=-1, required=True)
+@click.option("--reason", help="Kept with the job, for whoever looks at it.")
+@yes_option
+@told
+def command(terminal: Terminal, ids: tuple[int, ...], reason: str | None, yes: bool) -> int:
+    """End jobs for good. A running one is stopped, and nothing it does can commit any more."""
+    named = f"job {ids[0]}" if len(ids) == 1 else f"{len(ids)} jobs"
+    terminal.confirm(f"Cancel {named} for good?", yes)
+    with terminal.database() as session:
+        return for_each(terminal, ids, "cancelled", lambda job_id: session.run(calls.cancel(job_id, reason)))

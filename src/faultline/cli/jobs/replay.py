@@ -1,0 +1,67 @@
+"""`faultline jobs replay`: give dead jobs all their attempts again."""
+
+from datetime import datetime
+
+import click
+
+from faultline.cli.jobs.each import for_each
+from faultline.cli.options import JOB_ID, MOMENT, Command, told, yes_option
+from faultline.cli.terminal import Session, Terminal
+from faultline.store import calls
+
+BATCH = 1_000
+EVERY_QUEUE = ""  # a wake-up that every worker listens to
+
+
+@click.command(cls=Command)
+@click.argument("ids", type=JOB_ID, metavar="[ID]...", nargs=-1)
+@click.option("--all", "all_of_them", is_flag=True, help="All dead jobs that fit the filters; asks first.")
+@click.option("-q", "--queue", help="With --all: only those of this queue.")
+@click.option("--task", help="With --all: only those of this task.")
+@click.option("--died-after", type=MOMENT, help="With --all: only those that died at or after this moment.")
+@yes_option
+@told
+def command(
+    terminal: Terminal,
+    ids: tuple[int, ...],
+    all_of_them: bool,
+    queue: str | None,
+    task: str | None,
+    died_after: datetime | None,
+    yes: bool,
+) -> int:
+    """Put dead jobs back in their queues, from the first attempt. Their tokens go on growing."""
+    if bool(ids) == all_of_them:
+        raise click.UsageError("Name the jobs by id, or say --all with filters")
+    if ids and (queue or task or died_after):
+        raise click.UsageError("--queue, --task and --died-after go with --all")
+    with terminal.database() as session:
+        if ids:
+            return for_each(
+                terminal,
+                ids,
+                "queued again",
+                lambda job_id: session.run(calls.wake(session.run(calls.replay(job_id)))),
+            )
+        count = session.run(calls.count_dead(queue, task, died_after))
+        if count:
+            terminal.confirm(f"Replay {count} dead job{'s' if count > 1 else ''}?", yes)
+        replayed = _replay_all(session, count, queue, task, died_after)
+    if terminal.json:
+        terminal.give({"replayed": replayed})
+    terminal.say(f"{replayed} of {count} queued again")
+    return 0
+
+
+def _replay_all(
+    session: Session, count: int, queue: str | None, task: str | None, died_after: datetime | None
+) -> int:
+    """Batch by batch, and never more than were counted: a job that dies anew is not replayed for ever."""
+    replayed = 0
+    while replayed < count:
+        batch = session.run(calls.replay_many(queue, task, died_after, min(BATCH, count - replayed)))
+        if not batch:
+            break
+        replayed += len(batch)
+        session.run(calls.wake(EVERY_QUEUE))
+    return replayed

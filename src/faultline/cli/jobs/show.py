@@ -1,0 +1,84 @@
+"""`faultline jobs show`: one job with its timeline."""
+
+import json
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from faultline.cli import timeline
+from faultline.cli.documents import entry_document, job_document, refusal_document
+from faultline.cli.options import JOB_ID, Command, told
+from faultline.cli.tables import toned
+from faultline.cli.terminal import Terminal
+from faultline.cli.wording import ago, clock, safe
+from faultline.client.handle import found
+from faultline.job import JobInfo, LedgerEntry, Refusal
+from faultline.store import calls
+
+FOLD_CHARS = 300
+FOLD_LINES = 8
+
+
+@click.command(cls=Command)
+@click.argument("job_id", type=JOB_ID, metavar="ID")
+@click.option("--full", is_flag=True, help="Unfold long args, results and errors.")
+@told
+def command(terminal: Terminal, job_id: int, full: bool) -> None:
+    """Show a job: each lease with its token and how it ended, refused writes in red, args and result."""
+    with terminal.database() as session:
+        job = found(session.run(calls.get(job_id)), job_id)
+        entries = session.run(calls.history(job_id))
+        refusals = session.run(calls.refusals(job_id))
+    document = {
+        **job_document(job),
+        "leases": [entry_document(entry) for entry in entries],
+        "refusals": [refusal_document(refusal) for refusal in refusals],
+    }
+    terminal.show(document, lambda: _drawn(job, entries, refusals, full))
+
+
+def _drawn(job: JobInfo, entries: list[LedgerEntry], refusals: list[Refusal], full: bool) -> RenderableType:
+    return Group(
+        Text.assemble((f"job {job.id}", "bold"), f"  {safe(job.task)}  ", toned(job.state)),
+        _facts(job),
+        Text(),
+        timeline.drawn(timeline.timeline(job, entries, refusals)),
+        *_folded("args", _json(job.args), full),
+        *_folded("result", "" if job.result is None else _json(job.result), full),
+        *_folded("error", job.error or "", full),
+    )
+
+
+def _facts(job: JobInfo) -> Table:
+    facts = {
+        "queue": f"{job.queue}, priority {job.priority}",
+        "attempt": f"{job.attempt} of {job.max_attempts}"
+        + (f", {job.crashes} crashes" if job.crashes else ""),
+        "enqueued": f"{clock(job.created_at)} ({ago(job.created_at)})",
+        "due": f"{clock(job.run_at)} ({ago(job.run_at)})" if job.run_at != job.created_at else None,
+        "ended": f"{clock(job.finished_at)} ({ago(job.finished_at)})" if job.finished_at else None,
+        "key": job.key,
+    }
+    table = Table.grid(padding=(0, 2))
+    for name, value in facts.items():
+        if value is not None:
+            table.add_row(Text(f"  {name}", style="dim"), Text(safe(value)))
+    return table
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2 if len(str(value)) > 60 else None)
+
+
+def _folded(title: str, text: str, full: bool) -> list[Text]:
+    """A heading and the text under it, line by line; a long one is cut unless all of it was asked for."""
+    if not text:
+        return []
+    lines = text.splitlines() if full else text[:FOLD_CHARS].splitlines()[:FOLD_LINES]
+    body = [Text(f"  {safe(line)}", overflow="fold") for line in lines]
+    if sum(map(len, lines)) + len(lines) < len(text):
+        body.append(Text(f"  ... {len(text):,} characters in all; --full shows them", style="dim"))
+    return [Text(), Text(title, style="dim"), *body]

@@ -1,0 +1,156 @@
+"""What every command takes: where the database is, how to print; and the kinds of values people type."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import update_wrapper
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+import click
+
+from faultline.cli.terminal import Terminal, Wishes
+from faultline.config import JOBS_MAX_MAX
+from faultline.durations import parse_duration
+from faultline.errors import FaultlineError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Everywhere(click.Option):
+    """An option that may stand before the command or after it; the last one counts."""
+
+
+def everywhere() -> list[click.Parameter]:
+    """Fresh copies, because click ties a parameter to its command."""
+    return [
+        _wish("--dsn", metavar="DSN", help="The database; FAULTLINE_DSN, or a running `faultline dev`."),
+        _wish(
+            "--output", type=click.Choice(["table", "json"]),
+            help="JSON gives ids as numbers and tokens as strings: JavaScript loses integers over 2^53.",
+        ),
+        _wish("--no-color", is_flag=True, default=None, help="No colours; NO_COLOR says the same."),
+        _wish("--quiet", is_flag=True, default=None, help="Print what was asked for, and nothing about it."),
+    ]  # fmt: skip
+
+
+def _wish(flag: str, **options: Any) -> Everywhere:
+    return Everywhere([flag], expose_value=False, callback=_remember, **options)
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    wishes = ctx.find_root().ensure_object(Wishes)
+    if value is not None and param.name:
+        setattr(wishes, param.name, value)
+
+
+class Command(click.Command):
+    """A command of ours: it takes the options that every command takes, and lists them apart."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.params += everywhere()
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _format_apart(self, ctx, formatter)
+
+
+class Group(click.Group):
+    """A command with commands of its own, listed in the order in which they were written."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.params += everywhere()
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _format_apart(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+Group.group_class = Group
+
+
+def _format_apart(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    params = command.get_params(ctx)
+    for title, apart in (("Options", False), ("Options of every command", True)):
+        lines = [
+            record
+            for param in params
+            if isinstance(param, click.Option)
+            and isinstance(param, Everywhere) is apart
+            and (record := param.get_help_record(ctx))
+        ]
+        if lines:
+            with formatter.section(title):
+                formatter.write_dl(lines)
+
+
+def told(command: Callable[Concatenate[Terminal, P], R]) -> Callable[P, R]:
+    """Hand a command the terminal it speaks to, as its first argument."""
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        wishes = click.get_current_context().find_root().ensure_object(Wishes)
+        return command(Terminal(wishes), *args, **kwargs)
+
+    return update_wrapper(run, command)
+
+
+class _Parsed(click.ParamType[Any]):
+    """A value that one of our own functions reads; what it refuses becomes a usage error in its words."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except FaultlineError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise FaultlineError(
+            f"{text[:60]!a} is not a moment; write it as 2030-01-31T09:00+01:00 (without an offset it is UTC)"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def parsed(name: str, parse: Callable[[str], Any]) -> click.ParamType[Any]:
+    """A kind of value read by a function of ours."""
+    return _Parsed(name, parse)
+
+
+def whole(lowest: int, highest: int, name: str = "n") -> click.ParamType[Any]:
+    """A whole number within bounds; click's own would print the bounds into every line of help."""
+
+    def read(text: str) -> int:
+        digits = text.strip().removeprefix("-")
+        if len(digits) > 19 or not (digits.isascii() and digits.isdigit() and lowest <= int(text) <= highest):
+            raise FaultlineError(f"{text[:60]!a} is not a whole number from {lowest} to {highest}")
+        return int(text)
+
+    return parsed(name, read)
+
+
+DURATION: Final = parsed("duration", parse_duration)
+MOMENT: Final = parsed("moment", _moment)
+JOB_ID: Final = whole(1, 2**63 - 1, "id")
+LIMIT: Final = whole(1, 1_000)
+COUNT: Final = whole(1, JOBS_MAX_MAX)
+
+
+def yes_option(command: Callable[P, R]) -> Callable[P, R]:
+    """For what destroys: it asks first, and without a terminal to ask it refuses."""
+    return click.option(
+        "--yes", is_flag=True, help="Do it without asking; needed where nobody can be asked."
+    )(command)

@@ -1,0 +1,67 @@
+"""`faultline queues`: how deep they are, how far behind; stop and go."""
+
+import click
+
+from faultline import bounds
+from faultline.cli.options import Group, parsed, told
+from faultline.cli.tables import draw, number, toned, wide, word
+from faultline.cli.terminal import Terminal
+from faultline.cli.wording import span
+from faultline.store import calls
+from faultline.store.rows import QueueInfo
+
+COLUMNS = (
+    wide("queue"), word(""), number("due"), number("running"), number("later"), number("dead"), number("lag"),
+    word("keeps"),
+)  # fmt: skip
+QUEUE = parsed("queue", bounds.check_queue_name)
+
+
+@click.group(cls=Group)
+def command() -> None:
+    """Look at queues: list; stop claims from one and let them go on: pause, resume."""
+
+
+@command.command("list")
+@told
+def list_(terminal: Terminal) -> None:
+    """List queues: jobs due, running, for later and dead; lag is the age of the first due job."""
+    with terminal.database() as session:
+        found = session.run(calls.list_queues())
+    terminal.show(
+        [queue._asdict() for queue in found],
+        lambda: draw(COLUMNS, (_row(queue) for queue in found), "no queue yet: the first job makes it"),
+    )
+
+
+def _row(queue: QueueInfo) -> tuple[object, ...]:
+    paused = toned("paused") if queue.paused else ""
+    lag = span(queue.lag_seconds)
+    return queue.queue, paused, queue.due, queue.running, queue.scheduled, queue.dead, lag, queue.keep
+
+
+@command.command()
+@click.argument("names", type=QUEUE, metavar="NAME...", nargs=-1, required=True)
+@told
+def pause(terminal: Terminal, names: tuple[str, ...]) -> None:
+    """Stop claims from queues; what runs goes on. A queue not yet seen starts paused."""
+    with terminal.database() as session:
+        for name in names:
+            session.run(calls.pause(name))
+            terminal.say(f"queue {name} paused")
+    if terminal.json:
+        terminal.give([{"queue": name, "paused": True} for name in names])
+
+
+@command.command()
+@click.argument("names", type=QUEUE, metavar="NAME...", nargs=-1, required=True)
+@told
+def resume(terminal: Terminal, names: tuple[str, ...]) -> None:
+    """Let claims from queues go on."""
+    with terminal.database() as session:
+        for name in names:
+            session.run(calls.resume(name))
+            session.run(calls.wake(name))
+            terminal.say(f"queue {name} resumed")
+    if terminal.json:
+        terminal.give([{"queue": name, "paused": False} for name in names])

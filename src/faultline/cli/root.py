@@ -1,0 +1,59 @@
+"""`faultline`: the list of commands, and the one place where errors become a line and an exit code."""
+
+import os
+import sys
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from faultline.cli.failing import exit_code_of, line_of
+from faultline.cli.options import Group
+
+COMMANDS: Final = (
+    "dev", "demo", "drill", "worker", "migrate", "enqueue", "jobs", "queues", "workers", "ledger", "bench",
+    "health", "doctor", "version",
+)  # fmt: skip
+"""In the order a newcomer meets them, which is also the order of the help."""
+
+
+class Root(Group):
+    """Imports a command's file when it is asked for: a worker should not carry the tables of `jobs list`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"faultline.cli.{cmd_name}").command
+        return command
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command and leave with its exit code; an error is one line on stderr, never a traceback."""
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except BrokenPipeError:
+            # Whoever read our output has gone, as `head` does; Python must not complain of it as it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        except BaseException as error:
+            if os.environ.get("FAULTLINE_DEBUG") == "1" and isinstance(error, Exception):
+                raise
+            if line := line_of(error):
+                click.echo(f"faultline: {line}", err=True)
+            sys.exit(exit_code_of(error))
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(cls=Root, epilog="Exit codes: 0 done, 1 error, 2 not understood, 3 a check failed.")
+def root() -> None:
+    """Faultline: a job queue on PostgreSQL whose jobs survive their workers."""
+
+
+def main() -> None:
+    """Where the `faultline` program begins."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a letter should not cost the command.
+        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    root.main(prog_name="faultline")

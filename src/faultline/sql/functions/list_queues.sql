@@ -1,0 +1,16 @@
+-- Every queue: how many jobs stand where, and how far behind it is.
+create function faultline.list_queues()
+returns table (
+  queue text, paused boolean, keep text, due bigint, running bigint, scheduled bigint, dead bigint, lag_seconds double precision)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select depth.queue, depth.paused, depth.keep, depth.due, depth.running, depth.scheduled, depth.dead, lag.lag_seconds
+  from faultline.queue_depth as depth
+  join faultline.queue_lag as lag on lag.queue = depth.queue
+  order by depth.queue;
+end;
+$$;

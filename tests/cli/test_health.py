@@ -1,0 +1,120 @@
+"""`health` and `doctor`: what is wrong, and what to do about it."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from faultline.cli import checks
+from faultline.store import calls
+from faultline.store.migrate import Standing
+from faultline.store.rows import Vitals
+from faultline.store.sources import LATEST
+from tests.support import enqueue
+
+WELL = Vitals("18.6", "on", "on", "on", 1, datetime.now(UTC), None, 0.5, 0, 0, 0, 0)
+
+
+def test_healthy_is_one_line_and_0(on, store):
+    store.run(calls.round_(timedelta(seconds=1)))
+
+    well = on("health")
+
+    assert well.exit_code == 0
+    assert well.stdout.startswith(f"healthy: schema {LATEST}, last round ")
+    assert len(well.stdout.splitlines()) == 1
+
+
+def test_without_rounds_it_is_unhealthy(on, store, clock):
+    assert on("health").exit_code == 1
+
+    store.run(calls.round_(timedelta(seconds=1)))
+    clock.advance(minutes=5)
+    late = on("health")
+
+    assert late.exit_code == 1
+    assert late.stdout.startswith("unhealthy: the last watchdog round was 5m0")
+    assert on("health", "--round-within", "10m").exit_code == 0
+
+
+def test_lag_counts_when_a_bound_is_given_and_a_paused_queue_does_not(on, store, clock):
+    enqueue(store)
+    clock.advance(minutes=5)
+    store.run(calls.round_(timedelta(seconds=1)))
+
+    assert on("health").exit_code == 0
+    assert on("health", "--lag-max", "1m").exit_code == 1
+    store.run(calls.pause("default"))
+    assert on("health", "--lag-max", "1m").exit_code == 0
+
+
+def test_an_unreachable_database_is_unhealthy_also_in_json(run):
+    told = run("health", "--output", "json", "--dsn", "host=127.0.0.1 port=1 password=topsecret")
+
+    assert told.exit_code == 1
+    assert "topsecret" not in told.output
+    document = json.loads(told.stdout)
+    assert (document["healthy"], document["database"]) == (False, False)
+
+
+def test_doctor_finds_the_test_server_unsafe_and_exits_with_3(on):
+    """Tests run with fsync off, which is just what doctor is there to find."""
+    told = on("doctor")
+
+    if "fsync               on" not in told.stdout:
+        assert told.exit_code == 3
+        assert "bad   fsync" in told.stdout
+        assert "-> set fsync = on" in told.stdout
+    assert "ok    pooler" in told.stdout
+    assert "ok    jobs" in told.stdout
+
+
+def test_doctor_on_a_database_without_our_schema_says_migrate(run, empty_database):
+    told = run("doctor", "--dsn", empty_database)
+
+    assert told.exit_code == 3
+    assert "run `faultline migrate`" in told.stdout
+
+
+def test_doctor_finds_rows_that_were_put_out_of_place(on, store, database):
+    enqueue(store)
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute(
+            "insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, args)"
+            " select id, created_at, created_at, lane, max_attempts, task, args from faultline.active"
+        )
+
+    told = json.loads(on("doctor", "--output", "json").stdout)
+
+    (jobs,) = [check for check in told["checks"] if check["name"] == "jobs"]
+    assert (jobs["grade"], jobs["said"]) == ("bad", "1 jobs stand in two tables at once")
+
+
+@pytest.mark.parametrize(
+    ("check", "grade"),
+    [
+        (checks.schema(Standing(LATEST, (), functions_differ=False)), "ok"),
+        (checks.schema(Standing(LATEST, (), functions_differ=True)), "bad"),
+        (checks.clock(0.1), "ok"),
+        (checks.clock(-90.0), "warn"),
+        (checks.driver("binary"), "ok"),
+        (checks.driver("python"), "warn"),
+        (checks.pooler("none", 7, (7, 7)), "ok"),
+        (checks.pooler("none", 1, (7, 7)), "warn"),
+        (checks.pooler("none", 7, (7, 8)), "bad"),
+        (checks.pooler("transaction", 1, (7, 8)), "ok"),
+        (checks.pooler("transaction", 7, (7, 7)), "warn"),
+        (checks.transactions(WELL), "ok"),
+        (checks.transactions(WELL._replace(oldest_transaction_seconds=7200.0)), "warn"),
+        (checks.watchdog(WELL), "ok"),
+        (checks.watchdog(WELL._replace(round_age_seconds=None)), "warn"),
+        (checks.watchdog(WELL._replace(round_age_seconds=300.0)), "warn"),
+        (checks.workers(WELL._replace(silent_workers=1)), "warn"),
+        (next(checks.rows(WELL._replace(ledger_strays=1))), "bad"),
+        (next(checks.durability(WELL._replace(fsync="off"))), "bad"),
+    ],
+)
+def test_each_check_is_graded_and_what_is_not_ok_comes_with_a_remedy(check, grade):
+    assert check.grade == grade
+    assert bool(check.remedy) is (grade != "ok")

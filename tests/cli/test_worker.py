@@ -1,0 +1,85 @@
+"""`faultline worker` in a process of its own, and the reading of its options."""
+
+import json
+import signal
+from datetime import timedelta
+
+import pytest
+
+from faultline.cli.worker import worker_config
+from faultline.errors import ConfigError, InputError
+from faultline.store import calls
+from tests.support import enqueue, state_of
+
+
+def test_options_become_a_configuration():
+    config = worker_config(["billing=5,mail", "slow"], concurrency=3, lease=timedelta(seconds=3))
+
+    assert dict(config.queues) == {"billing": 5, "mail": None, "slow": None}
+    assert (config.jobs_max, config.lease_for, config.threads_max) == (3, timedelta(seconds=3), 3)
+    assert dict(worker_config([]).queues) == {"default": None}
+
+
+def test_settings_that_cannot_work_are_refused_before_anything_starts(run):
+    with pytest.raises(InputError):
+        worker_config(["billing=0"])
+    with pytest.raises(ConfigError):
+        worker_config([], lease=timedelta(milliseconds=500), grace=timedelta(seconds=-1))
+    assert run("worker", "nowhere:app", "--lease", "0s").exit_code == 2
+
+
+def test_a_worker_drains_its_queues_and_leaves_with_0(start, shop, database, store):
+    paid = enqueue(store, task="charge", args='{"order_id": 7}', queue="billing")
+    greeted = enqueue(store, task="greet", args='{"name": "Ada"}')
+
+    worker = start(
+        "worker", "shop_under_test:app", "-q", "billing=2,default", "--until-empty", "--dsn", database
+    )
+    _, said = worker.communicate(timeout=30)
+
+    assert worker.returncode == 0, said
+    assert store.run(calls.get(paid)).result == "charged 7"
+    assert store.run(calls.get(greeted)).result == "hello Ada"
+    assert json.loads(said.splitlines()[-1])["event"] == "worker_exit"
+
+
+def test_a_worker_stops_after_so_many_jobs(start, shop, database, store):
+    jobs = [enqueue(store, task="greet", args='{"name": "Ada"}') for _ in range(3)]
+
+    worker = start(
+        "worker",
+        "shop_under_test:app",
+        "--jobs",
+        "1",
+        "--concurrency",
+        "1",
+        "--log",
+        "lines",
+        FAULTLINE_DSN=database,
+    )
+    _, said = worker.communicate(timeout=30)
+
+    assert worker.returncode == 0, said
+    assert "worker_exit" in said
+    assert "succeeded" in [state_of(store, job) for job in jobs]
+
+
+def test_sigterm_ends_an_idle_worker_with_0(start, shop, database, store):
+    worker = start("worker", "shop_under_test:app", "--name", "mine", "--dsn", database)
+    job = enqueue(store, task="greet", args='{"name": "Ada"}')
+    while state_of(store, job) != "succeeded":
+        assert worker.poll() is None, worker.communicate()
+    worker.send_signal(signal.SIGTERM)
+
+    assert worker.wait(20) == 0
+    assert [known.name for known in store.run(calls.list_workers(gone=True))] == ["mine"]
+
+
+def test_a_worker_that_cannot_connect_says_so_in_one_line(start, shop):
+    worker = start("worker", "shop_under_test:app", "--dsn", "host=127.0.0.1 port=1 password=topsecret")
+    _, said = worker.communicate(timeout=30)
+
+    assert worker.returncode == 1
+    assert "cannot connect" in said
+    assert "topsecret" not in said
+    assert "Traceback" not in said
