@@ -1,7 +1,7 @@
 """Call: one use of one database function, as a value."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -25,7 +25,8 @@ class Call(Generic[T]):
     """
 
     name: str
-    args: dict[str, Any]
+    args: dict[str, Any] = field(repr=False)
+    """Not in the repr: a claim id is among them, and calls end up in logs and tracebacks."""
     read: Callable[[list[Row]], T]
 
     @property
@@ -34,9 +35,7 @@ class Call(Generic[T]):
 
     @property
     def params(self) -> dict[str, Any]:
-        return {
-            name: value.values if isinstance(value, Many) else value for name, value in self.args.items()
-        }
+        return {name: value.values if isinstance(value, Many) else value for name, value in self.args.items()}
 
 
 def _cast(value: Any) -> str | None:

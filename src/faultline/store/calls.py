@@ -9,7 +9,7 @@ from faultline.job import JobInfo, LedgerEntry, NewJob, Refusal
 from faultline.lease import Lease
 from faultline.store import rows
 from faultline.store.call import Call, Many
-from faultline.store.rows import Answer, Beat, Claimed, Reaped
+from faultline.store.rows import Answer, Beat, Claimed, QueueInfo, Reaped, Vitals, WorkerInfo
 
 KEY_KEPT_FOR = timedelta(days=1)
 
@@ -19,7 +19,7 @@ def _asked(new: NewJob) -> dict[str, Any]:
     shared: dict[str, Any] = {"task": new.task, "queue": new.queue, "max_attempts": new.max_attempts}
     for name in ("priority", "run_at", "delay", "lease_for", "timeout", "retry"):
         value = getattr(new, name)
-        # A duration of nothing is sent too (it is not the number 0): a lease of 0 s is to be refused, not forgotten.
+        # A duration of nothing is sent (it is not the number 0): a lease of 0 s is refused, not forgotten.
         if value is not None and value != 0:
             shared[name] = value
     return shared
@@ -75,9 +75,13 @@ def complete(lease: Lease, result: str) -> Call[None]:
     return Call("complete", {**lease.proof, "result": result}, read=rows.nothing)
 
 
-def complete_many(leases: Sequence[Lease], results: Sequence[str], worker: int | None = None) -> Call[list[Answer]]:
+def complete_many(
+    leases: Sequence[Lease], results: Sequence[str], worker: int | None = None
+) -> Call[list[Answer]]:
     return Call(
-        "complete_many", {**_proofs(leases), "results": Many(list(results), "text"), "worker": worker}, read=rows.answers
+        "complete_many",
+        {**_proofs(leases), "results": Many(list(results), "text"), "worker": worker},
+        read=rows.answers,
     )
 
 
@@ -172,6 +176,12 @@ def replay_many(
     return Call("replay_many", args, read=rows.ids)
 
 
+def count_dead(
+    queue: str | None = None, task: str | None = None, died_after: datetime | None = None
+) -> Call[int]:
+    return Call("count_dead", {"queue": queue, "task": task, "died_after": died_after}, read=rows.one)
+
+
 def get(job_id: int) -> Call[JobInfo | None]:
     return Call("get_job", {"job_id": job_id}, read=rows.maybe_job)
 
@@ -199,6 +209,26 @@ def ledger(most: int = 50) -> Call[list[LedgerEntry]]:
     return Call("list_entries", {"most": most}, read=rows.entries)
 
 
+def list_queues() -> Call[list[QueueInfo]]:
+    return Call("list_queues", {}, read=rows.queue_infos)
+
+
+def list_workers(gone: bool = False, most: int = 100) -> Call[list[WorkerInfo]]:
+    return Call("list_workers", {"gone": gone, "most": most}, read=rows.worker_infos)
+
+
+def health() -> Call[tuple[Any, ...]]:
+    return Call("health", {}, read=rows.first)
+
+
+def doctor() -> Call[Vitals]:
+    return Call("doctor", {}, read=rows.vitals)
+
+
+def wal_written() -> Call[int]:
+    return Call("wal_written", {}, read=rows.one)
+
+
 def pause(queue: str) -> Call[None]:
     return Call("pause", {"queue": queue}, read=rows.nothing)
 
@@ -216,7 +246,11 @@ def configure(
     ledger_retention: timedelta | None = None,
     dead_retention: timedelta | None = None,
 ) -> Call[None]:
-    args = {"default_lease": default_lease, "ledger_retention": ledger_retention, "dead_retention": dead_retention}
+    args = {
+        "default_lease": default_lease,
+        "ledger_retention": ledger_retention,
+        "dead_retention": dead_retention,
+    }
     return Call("configure", args, read=rows.nothing)
 
 

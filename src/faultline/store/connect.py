@@ -1,5 +1,6 @@
 """Make a connection that can be worked with, or say in one line why not."""
 
+import re
 import select
 from typing import Any
 
@@ -13,25 +14,45 @@ from faultline.store import hello
 from faultline.store.faults import named, named_errors
 
 CONNECT_SECONDS_MAX = 10
-SCHEMA_QUESTION = (
-    "select max(migration.number), max(setting.oldest_client) from faultline.migrations as migration, faultline.settings as setting"
-)
+UNHEARD_MILLISECONDS_MAX = 15_000
+"""How long a sent call may stay unacknowledged; keepalives say nothing while one is under way."""
+_QUOTED = re.compile(r'"[^"]*"')
+SCHEMA_QUESTION = "select * from faultline.schema_version()"
 
 
 def conninfo(dsn: str, name: str = "faultline") -> str:
-    """The DSN with our habits added: a bounded wait, keepalives that notice a dead peer, a name for people to see."""
+    """The DSN with our habits added: bounded waits, keepalives that notice a dead peer, a name to see."""
     habits: dict[str, Any] = {
         "connect_timeout": CONNECT_SECONDS_MAX,
         "keepalives_idle": 10,
         "keepalives_interval": 5,
         "keepalives_count": 3,
+        "tcp_user_timeout": UNHEARD_MILLISECONDS_MAX,
         "application_name": name,
     }
+    if _password_is_not_escaped(dsn):
+        raise errors.CannotConnect(
+            "the DSN's password holds a character that a URL needs escaped, %40 for @ and %2F for /; "
+            "check FAULTLINE_DSN"
+        )
     try:
         known = psycopg.conninfo.conninfo_to_dict(dsn)
         return make_conninfo(dsn, **{habit: value for habit, value in habits.items() if habit not in known})
     except psycopg.ProgrammingError as fault:
-        raise errors.CannotConnect(f"the DSN {redact(dsn)!r} cannot be read: {str(fault).strip()}; check FAULTLINE_DSN") from fault
+        # libpq quotes what it could not read, which may be half a password: so no quotes, and no cause.
+        reason = _QUOTED.sub("...", str(fault).strip())
+    raise errors.CannotConnect(f"the DSN {redact(dsn)!r} cannot be read: {reason}; check FAULTLINE_DSN")
+
+
+def _password_is_not_escaped(dsn: str) -> bool:
+    """True where libpq would take a part of the password for the host or the port, and say so."""
+    _, found, rest = dsn.partition("://")
+    if not found:
+        return False
+    authority, _, path = rest.partition("?")[0].partition("/")
+    _, colon, port = authority.rpartition(":")
+    begins_a_port = "@" not in authority and "@" in path and colon == ":" and not port.isdigit()
+    return begins_a_port or authority.count("@") > 1
 
 
 def connect(dsn: str, **options: Any) -> Connection[Any]:
@@ -49,10 +70,14 @@ async def aconnect(dsn: str, **options: Any) -> AsyncConnection[Any]:
 
 
 def cannot_connect(dsn: str, fault: psycopg.Error) -> Exception:
-    said = [line for line in str(fault).strip().splitlines() if line] or [type(fault).__name__]
+    # An indented line is libpq's question whether the server runs; the reason stands above it.
+    lines = [line for line in str(fault).splitlines() if line.strip() and not line[0].isspace()]
+    said = lines or [type(fault).__name__]
     if "permission denied" in str(fault):
         return named(fault)
-    return errors.CannotConnect(f"cannot connect to {redact(dsn)}: {said[-1].strip()}; check FAULTLINE_DSN and that the server runs")
+    return errors.CannotConnect(
+        f"cannot connect to {redact(dsn)}: {said[-1].strip()}; check FAULTLINE_DSN and that the server runs"
+    )
 
 
 def greet(conn: Connection[Any]) -> None:
@@ -73,10 +98,13 @@ def check_quiet(conn: Connection[Any] | AsyncConnection[Any]) -> None:
 
     A look at the socket, where a round trip would cost each enqueue a tenth of a millisecond.
     """
-    if select.select([conn.fileno()], [], [], 0)[0]:
+    # poll, because select refuses descriptors past 1,023; and until there is nothing left to read, because
+    # the
+    # server's last words come before the end, and only the end raises.
+    socket = select.poll()
+    socket.register(conn.fileno(), select.POLLIN)
+    while socket.poll(0):
         conn.pgconn.consume_input()
-        if conn.pgconn.notifies() is None and conn.pgconn.status != psycopg.pq.ConnStatus.OK:
-            raise psycopg.OperationalError("the server closed this connection while it lay idle")
 
 
 async def acheck_quiet(conn: AsyncConnection[Any]) -> None:

@@ -1,7 +1,8 @@
 """What PostgreSQL says, told in our words: the one table from SQLSTATE to error."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,9 +15,15 @@ from faultline import errors
 _NAMES = ("a_queue_name", "a_task_name", "a_key_is_1_to", "a_key_has", "a_workers_name")
 _DOCUMENTS = ("a_document",)
 
+DETAIL_CHARS_MAX = 60
+
 _UNAVAILABLE = ("08", "53", "57P")
 _BAD_JSON = ("22P02", "22P05", "22021", "22030", "22032")
-_BAD_NUMBER = ("22003", "22007", "22008", "22P03")
+_BAD_NUMBER = ("22003", "22007", "22008", "22P03", "2201W", "2201X")
+
+# What the server says when no function takes a number of this kind: every number in a call is whole and
+# below 2^63, and the two that bound a batch are below 2^31.
+_WRONG_NUMBER = re.compile(r"(\w+) => (?:numeric|double precision)|(most|room) => bigint")
 
 
 @contextmanager
@@ -25,7 +32,9 @@ def named_errors() -> Iterator[None]:
     try:
         yield
     except PoolTimeout as fault:
-        raise errors.CannotConnect(f"no connection to the database within the time allowed: {_line(fault)}") from fault
+        raise errors.CannotConnect(
+            f"no connection to the database within the time allowed: {_line(fault)}"
+        ) from fault
     except psycopg.Error as fault:
         raise named(fault) from fault
     except UnicodeEncodeError as fault:
@@ -42,10 +51,21 @@ def named(fault: psycopg.Error) -> Exception:
         return ours(fault)
     if state == "23514":
         return _broken_bound(fault)
+    if state == "23502":
+        return errors.InputError(f"refused: {fault.diag.column_name} is missing (null); give it a value")
     if state.startswith(_BAD_JSON):
-        return errors.BadDocument(f"{_line(fault)}; PostgreSQL cannot hold this text, remove or escape it")
+        return errors.BadDocument(
+            f"{_line(fault)}{_reason(fault)}; PostgreSQL cannot hold this text, remove or escape it"
+        )
+    if not state and isinstance(fault, psycopg.DataError):  # the driver's own refusal: nothing was sent
+        return errors.BadDocument(f"{_line(fault)}; remove or escape it")
     if state.startswith(_BAD_NUMBER):
         return errors.OutOfBounds(f"{_line(fault)}; use a value within its bounds")
+    if state == "42883" and (wrong := _WRONG_NUMBER.search(str(fault))):
+        name, bits = wrong[1] or wrong[2], 64 if wrong[1] else 32
+        return errors.OutOfBounds(
+            f"{name} does not fit in {bits} bits, or is not whole; use a number within its bounds"
+        )
     return _trouble(fault, state)
 
 
@@ -89,6 +109,12 @@ def lease_lost(fault: psycopg.Error) -> errors.LeaseLost:
     )
 
 
+def _reason(fault: psycopg.Error) -> str:
+    """What the server found, where that is short enough to quote no more of the text than its mistake."""
+    detail = fault.diag.message_detail or ""
+    return f" ({detail.rstrip('.')})" if 0 < len(detail) <= DETAIL_CHARS_MAX else ""
+
+
 def _line(fault: BaseException) -> str:
     """The first line of what was said, with the hint where there is one."""
     diag = getattr(fault, "diag", None)
@@ -98,7 +124,7 @@ def _line(fault: BaseException) -> str:
     return f"{line}. {hint}" if hint else line
 
 
-_OWN = {
+_OWN: dict[str, Callable[[psycopg.Error], Exception]] = {
     "LS001": lease_lost,
     "LS002": lambda fault: errors.KeyConflict(_line(fault)),
     "LS003": lambda fault: errors.JobNotFound(_line(fault)),

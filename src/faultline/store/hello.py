@@ -7,11 +7,14 @@ from faultline.store.sources import LATEST
 
 POSTGRES_MIN = 150000
 
-# Asked before anything of ours is known to exist, so it can name nothing of ours.
+# Asked before anything of ours is known to exist, so it can name nothing of ours. It asks the catalog,
+# because
+# to_regclass is refused to a role without the schema, and we want to say what that role lacks.
 QUESTION = """
 select current_setting('server_version_num')::int,
        current_setting('transaction_read_only') = 'on' or pg_is_in_recovery(),
-       to_regclass('faultline.migrations') is not null,
+       exists (
+         select from pg_class where relnamespace = to_regnamespace('faultline') and relname = 'migrations'),
        to_regnamespace('faultline') is not null
          and has_schema_privilege(to_regnamespace('faultline')::oid, 'usage'),
        current_user
@@ -29,7 +32,9 @@ def judge(version: int, read_only: bool, installed: bool, allowed: bool, role: s
             "the server is read-only (a standby, or default_transaction_read_only is on); connect to the primary"
         )
     if not installed:
-        raise errors.SchemaMissing("this database has no Faultline schema; run `faultline migrate` on it first")
+        raise errors.SchemaMissing(
+            "this database has no Faultline schema; run `faultline migrate` on it first"
+        )
     if not allowed:
         raise errors.PermissionDenied(
             f"the role {role!r} may not use the schema faultline; "

@@ -4,20 +4,28 @@ import asyncio
 import contextlib
 from typing import Any, TypeVar
 
+import psycopg
 from psycopg import AsyncConnection, AsyncCursor
 
-from faultline.errors import CannotConnect, ServerUnavailable
+from faultline.errors import CannotConnect, ReadOnlyServer, ServerUnavailable
 from faultline.store.call import Call
 from faultline.store.connect import aconnect
 from faultline.store.faults import named_errors
 
 T = TypeVar("T")
 
+CALL_SECONDS_MAX = 60.0
+"""A call that is not answered by then is taken for lost: behind it may be a network that swallows."""
+
+_NOT_NOW = ("40", "55P03", "57014", "58")
+"""Deadlocks, lock and statement timeouts, an unreadable disk: true of this moment, not of the call."""
+
 
 class Line:
-    """Connects when it is first used, and again after the connection broke; the caller decides when to try again.
+    """Connects when it is first used, and again after it broke; the caller decides when to try again.
 
     CannotConnect means that nothing was sent; ServerUnavailable that the call may or may not have been carried out.
+    ReadOnlyServer comes after a failover, from a server that was the primary: a new connection may find the new one.
     """
 
     def __init__(self, dsn: str, *, prepare: bool = True) -> None:
@@ -32,10 +40,18 @@ class Line:
         async with self._turn:
             cursor = await self._connected()
             try:
-                with named_errors():
-                    await cursor.execute(call.sql, call.params, prepare=self._prepare)
-                    return call.read(await cursor.fetchall())
-            except (ServerUnavailable, asyncio.CancelledError):
+                async with asyncio.timeout(CALL_SECONDS_MAX):
+                    with named_errors():
+                        await cursor.execute(call.sql, call.params, prepare=self._prepare)
+                        return call.read(await cursor.fetchall())
+            except TimeoutError as silence:
+                await self._drop()
+                raise ServerUnavailable(f"no answer to {call.name} in {CALL_SECONDS_MAX:.0f} s") from silence
+            except psycopg.Error as fault:
+                if (fault.sqlstate or "").startswith(_NOT_NOW):
+                    raise ServerUnavailable(f"the server could not do it now: {fault}") from fault
+                raise
+            except (ServerUnavailable, ReadOnlyServer, asyncio.CancelledError):
                 # A cancelled call may have been cut in the middle of its reply: never reuse that connection.
                 await self._drop()
                 raise
@@ -56,5 +72,5 @@ class Line:
         await self._drop()
 
 
-OUTAGE = (CannotConnect, ServerUnavailable)
+OUTAGE = (CannotConnect, ServerUnavailable, ReadOnlyServer)
 """What a worker waits out instead of dying of it."""

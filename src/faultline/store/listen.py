@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from faultline.errors import CannotConnect, ServerUnavailable
+import psycopg
+
+from faultline.errors import FaultlineError
 from faultline.store.connect import aconnect
 from faultline.store.faults import named_errors
 
@@ -24,5 +26,5 @@ async def listen(dsn: str, heard: Callable[[str], None], pause: Callable[[], flo
                     heard("")  # what came before we listened was not heard
                     async for notice in conn.notifies():
                         heard(notice.payload)
-        except (CannotConnect, ServerUnavailable):
+        except (FaultlineError, psycopg.Error):
             await asyncio.sleep(pause())

@@ -28,11 +28,20 @@ class Standing:
 
 
 def migrate(dsn: str) -> Standing:
-    """Bring the database to this version; answers where it stood before. Safe to repeat, and to run twice at once.
+    """Bring the database to this version; answers where it stood before.
+
+    Safe to repeat, and to run twice at once.
 
     Killed half way, it leaves nothing behind: all of it is one transaction.
     """
-    with connect(dsn) as conn, named_errors(), conn.transaction():
+    with connect(dsn) as conn, named_errors():
+        # At a stricter level the one that waited would not see what the first one made.
+        conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        return _migrate(conn)
+
+
+def _migrate(conn: psycopg.Connection[Any]) -> Standing:
+    with conn.transaction():
         conn.execute("select pg_advisory_xact_lock(%s)", [LOCK])
         before = _standing(conn)
         if not before.is_current:
@@ -72,7 +81,12 @@ def _standing(conn: psycopg.Connection[Any]) -> Standing:
 
 
 def _script(before: Standing) -> str:
-    parts = ["set local check_function_bodies = off;", "create schema if not exists faultline;"]
+    parts = [
+        # What constraints and settings mean must not depend on whose search_path made them.
+        "set local search_path = pg_catalog, pg_temp;",
+        "set local check_function_bodies = off;",
+        "create schema if not exists faultline;",
+    ]
     # 0002 makes the table that counts them, so the counting comes after all of them.
     parts += [step.sql for step in before.pending]
     parts += [

@@ -1,5 +1,6 @@
 """Rows in; leases, jobs and ledger entries out."""
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from faultline.job import JobInfo, JobState, LedgerEntry, Refusal
@@ -7,7 +8,7 @@ from faultline.store.call import Row
 
 
 class Claimed(NamedTuple):
-    """One job as a claim returns it, its args still text: they are decoded one by one, so a bad row harms only itself."""
+    """One job as a claim returns it, its args still text: decoded one by one, a bad row harms only itself."""
 
     id: int
     token: int
@@ -51,6 +52,53 @@ class Reaped(NamedTuple):
     task: str
     queue: str
     died: bool
+
+
+class QueueInfo(NamedTuple):
+    """A queue as it stands: how many of its jobs are where, and the age of the first one that is due."""
+
+    queue: str
+    paused: bool
+    keep: str
+    due: int
+    running: int
+    scheduled: int
+    dead: int
+    lag_seconds: float | None
+
+
+class WorkerInfo(NamedTuple):
+    """A worker as it last said it was; ownership of jobs never depends on this."""
+
+    id: int
+    name: str
+    host: str
+    pid: int
+    queues: list[str]
+    jobs_max: int
+    version: str
+    started_at: datetime
+    seen_at: datetime
+    stopped_at: datetime | None
+    running: int
+    silent: bool
+
+
+class Vitals(NamedTuple):
+    """What `doctor` found: facts only, the judging is done by whoever asked."""
+
+    version: str
+    fsync: str
+    synchronous_commit: str
+    full_page_writes: str
+    backend_pid: int
+    moment: datetime
+    oldest_transaction_seconds: float | None
+    round_age_seconds: float | None
+    ledger_strays: int
+    jobs_in_two_places: int
+    jobs_behind_the_floor: int
+    silent_workers: int
 
 
 def nothing(rows: list[Row]) -> None:
@@ -111,7 +159,7 @@ def entries(rows: list[Row]) -> list[LedgerEntry]:
     return [
         LedgerEntry(
             job_id=row[0], token=row[1], outcome=row[2], attempt=row[3], worker=row[5], claimed_at=row[6],
-            settled_at=row[7], error=row[8],
+            settled_at=row[7], error=row[8], task=row[9], queue=row[10],
         )
         for row in rows
     ]  # fmt: skip
@@ -126,3 +174,15 @@ def refusals(rows: list[Row]) -> list[Refusal]:
         )
         for row in rows
     ]  # fmt: skip
+
+
+def queue_infos(rows: list[Row]) -> list[QueueInfo]:
+    return [QueueInfo._make(row) for row in rows]
+
+
+def worker_infos(rows: list[Row]) -> list[WorkerInfo]:
+    return [WorkerInfo._make(row) for row in rows]
+
+
+def vitals(rows: list[Row]) -> Vitals:
+    return Vitals._make(rows[0])

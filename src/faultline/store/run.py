@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from threading import Lock
+from time import monotonic
 from typing import Any, TypeVar
 
 from psycopg import AsyncConnection, Connection
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from psycopg.rows import tuple_row
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from faultline.store.call import Call
 from faultline.store.connect import acheck_quiet, aconnect, agreet, check_quiet, connect, conninfo, greet
@@ -16,6 +18,14 @@ T = TypeVar("T")
 
 POOL_MAX = 8
 POOL_WAIT_SECONDS = 10.0
+
+# A pool left to itself tries again after 1, 2, 4 ... 128 seconds, and would sleep through a server's return.
+# So it gives up after a second, and whoever still waits asks again: that starts the next try.
+POOL_TRY_SECONDS = 1.0
+
+
+def _none_came_free() -> str:
+    return f"none came free in {POOL_WAIT_SECONDS:.0f} s; the server is away, or all of them are in use"
 
 
 class Store:
@@ -36,7 +46,7 @@ class Store:
     @staticmethod
     def run_in(conn: Connection[Any], call: Call[T]) -> T:
         """Carry one call in the caller's own transaction."""
-        with named_errors(), conn.cursor(binary=True) as cursor:
+        with named_errors(), conn.cursor(binary=True, row_factory=tuple_row) as cursor:
             return call.read(cursor.execute(call.sql, call.params).fetchall())
 
     @contextmanager
@@ -44,11 +54,21 @@ class Store:
         """A connection of the pool, in autocommit mode."""
         pool = self._open()
         with named_errors():
-            conn = pool.getconn()
+            conn = self._lend(pool)
         try:
             yield conn
         finally:
             pool.putconn(conn)
+
+    @staticmethod
+    def _lend(pool: ConnectionPool[Connection[Any]]) -> Connection[Any]:
+        until = monotonic() + POOL_WAIT_SECONDS
+        while True:
+            try:
+                return pool.getconn(POOL_TRY_SECONDS)
+            except PoolTimeout:
+                if monotonic() >= until:
+                    raise PoolTimeout(_none_came_free()) from None
 
     def _open(self) -> ConnectionPool[Connection[Any]]:
         with self._opening:
@@ -58,7 +78,7 @@ class Store:
                     greet(conn)
                 self._pool = ConnectionPool(
                     conninfo(self.dsn), kwargs=self._options, min_size=1, max_size=self._connections_max,
-                    timeout=POOL_WAIT_SECONDS, check=check_quiet, open=True,
+                    reconnect_timeout=POOL_TRY_SECONDS, check=check_quiet, open=True,
                 )  # fmt: skip
             return self._pool
 
@@ -87,7 +107,7 @@ class AsyncStore:
     async def run_in(conn: AsyncConnection[Any], call: Call[T]) -> T:
         """Carry one call in the caller's own transaction."""
         with named_errors():
-            async with conn.cursor(binary=True) as cursor:
+            async with conn.cursor(binary=True, row_factory=tuple_row) as cursor:
                 await cursor.execute(call.sql, call.params)
                 return call.read(await cursor.fetchall())
 
@@ -96,11 +116,21 @@ class AsyncStore:
         """A connection of the pool, in autocommit mode."""
         pool = await self._open()
         with named_errors():
-            conn = await pool.getconn()
+            conn = await self._lend(pool)
         try:
             yield conn
         finally:
             await pool.putconn(conn)
+
+    @staticmethod
+    async def _lend(pool: AsyncConnectionPool[AsyncConnection[Any]]) -> AsyncConnection[Any]:
+        until = monotonic() + POOL_WAIT_SECONDS
+        while True:
+            try:
+                return await pool.getconn(POOL_TRY_SECONDS)
+            except PoolTimeout:
+                if monotonic() >= until:
+                    raise PoolTimeout(_none_came_free()) from None
 
     async def _open(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
         if self._pool is None:
@@ -109,7 +139,7 @@ class AsyncStore:
             if self._pool is None:  # another coroutine may have opened it while we greeted
                 pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
                     conninfo(self.dsn), kwargs=self._options, min_size=1, max_size=self._connections_max,
-                    timeout=POOL_WAIT_SECONDS, check=acheck_quiet, open=False,
+                    reconnect_timeout=POOL_TRY_SECONDS, check=acheck_quiet, open=False,
                 )  # fmt: skip
                 self._pool = pool
                 await pool.open()

@@ -32,7 +32,7 @@ LATEST = migrations()[-1].number
 
 @cache
 def current() -> str:
-    """Functions and views, always made anew: the clock, what stands on it, the verbs, and last their settings."""
+    """Functions and views, always made anew: the clock, what stands on it, the verbs, their settings."""
     root = files("faultline.sql")
     functions = dict(_read("functions"))
     clock = functions.pop("now.sql")

@@ -1,0 +1,86 @@
+"""The demo: a PostgreSQL of its own, ordinary jobs, a worker that wakes too late; and SQL judges."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from faultline.drills import crowd, story, zombie
+from faultline.drills.run import BROKEN, INTERRUPTED
+from faultline.drills.scene import Scene
+from faultline.drills.stage import Stage, stage
+from faultline.drills.timeline import Timeline, export_svg
+from faultline.drills.trace import DrillStuck, Trace
+from faultline.drills.verdict import Verdict, judge
+from faultline.drills.verdict import table as verdict_table
+
+DEMO_LEASE: Final = timedelta(seconds=2)
+"""Longer than a drill's: a worker keeps its lease while things are told, on machines that may be busy."""
+
+
+def run_demo(
+    console: Console, *, sabotage: Callable[[str], None] | None = None, picture: Path | None = None
+) -> int:
+    """Show that a job survives its worker; 0 only if every promise shown was kept.
+
+    `picture` writes the timeline as SVG. `sabotage` is given the DSN before anything happens, so that a
+    test can break the database on purpose and see that the demo says so.
+    """
+    began = time.monotonic()
+    try:
+        console.print(Rule("Faultline: a job survives its worker"))
+        console.print(
+            "\nStarting a PostgreSQL of its own, in a folder that goes with it ...", highlight=False
+        )
+        with stage(None) as place:
+            if sabotage is not None:
+                sabotage(place.dsn)
+            verdict = _play(place, console, began, picture)
+    except KeyboardInterrupt:
+        console.print("\nStopped. Server and workers are gone, and so is the folder.", style="yellow")
+        return INTERRUPTED
+    _last_word(console, verdict, time.monotonic() - began)
+    return 0 if verdict.kept else BROKEN
+
+
+def _play(place: Stage, console: Console, began: float, picture: Path | None) -> Verdict:
+    stuck = None
+    with Scene(place, Trace(), DEMO_LEASE) as scene:
+        (version,) = scene.conn.execute("show server_version").fetchone() or ("",)
+        ready = time.monotonic() - began
+        console.print(
+            f"PostgreSQL {version} is up and the schema is in place ({ready:.1f} s).\n", highlight=False
+        )
+        try:
+            console.print(
+                f"[bold]1. {crowd.JOBS} ordinary jobs[/], one worker; some fail once and are tried again\n"
+            )
+            crowd.play(scene, console, crowd.JOBS)
+            console.print("\n[bold]2. A worker that wakes too late[/], two worker processes\n")
+            zombie.tell(scene, console)
+        except DrillStuck as why:
+            stuck = str(why)
+        timeline = Timeline(story.read(scene.conn, scene.job))
+        verdict = judge(scene.conn, "demo", job=scene.job, ordinary=crowd.JOBS)
+    console.print("\n[bold]3. What the ledger says of it[/]\n")
+    console.print(timeline)
+    console.print()
+    if picture is not None:
+        picture.write_text(export_svg(timeline, title="A worker wakes too late"))
+    return verdict.and_stuck(stuck) if stuck else verdict
+
+
+def _last_word(console: Console, verdict: Verdict, seconds: float) -> None:
+    console.print(verdict_table(verdict))
+    console.print()
+    if verdict.kept:
+        console.print(Text(f"Every promise was kept. {seconds:.1f} s.", "bold green"))
+    else:
+        console.print(
+            Text(f"{len(verdict.broken)} of {len(verdict.findings)} promises were BROKEN.", "bold red")
+        )

@@ -1,0 +1,117 @@
+"""A worker's lane on the timeline: solid while its lease runs, dotted while only the worker believes so."""
+
+from typing import Final, NamedTuple
+
+from rich.text import Text
+
+from faultline.drills.story import ENDS, Moment
+
+REFUSED: Final = "bold red"
+
+
+class Cell(NamedTuple):
+    """One character of a lane."""
+
+    letter: str = " "
+    style: str = "default"
+
+
+class Lane:
+    """One worker on a line of fixed width, with a second line for what its marks mean."""
+
+    def __init__(self, moments: list[tuple[float, Moment]], colour: str, width: int, seconds: float) -> None:
+        self._moments = moments
+        self._colour = f"bold {colour}"
+        self._seconds = seconds
+        self._line = [Cell()] * width
+        self._captions = [Cell()] * width
+        self._wanted: list[tuple[int, str, str]] = []
+
+    def draw(self) -> tuple[Text, Text]:
+        """The lane, and the captions below it."""
+        leases = self._leases()
+        for start, end in leases:
+            self._paint(start, end, Cell("━", self._colour))
+        if leases:
+            self._paint_belief(max(end for _, end in leases))
+        for at, moment in self._moments:
+            self._mark(at, moment)
+        self._write_captions()
+        return _text(self._line), _text(self._captions)
+
+    def _leases(self) -> list[tuple[float, float]]:
+        """From each claim to the moment its lease was over in the database's eyes."""
+        spans = []
+        for start, claim in self._moments:
+            if claim.what == "claimed":
+                ends = [
+                    at
+                    for at, moment in self._moments
+                    if (moment.what in ENDS and moment.token == claim.token)
+                    or (moment.what == "lease_ends" and at >= start)
+                ]
+                spans.append((start, min(ends, default=self._seconds)))
+        return spans
+
+    def _paint_belief(self, over: float) -> None:
+        """From the lease's end to the refusal: the time in which only the worker thought it held the job."""
+        for at, moment in self._moments:
+            if moment.what == "refused" and at > over:
+                self._paint(over, at, Cell("╌", "red"))
+
+    def _mark(self, at: float, moment: Moment) -> None:
+        match moment.what:
+            case "claimed":
+                self._put(at, "●", self._colour, f"token {moment.token}")
+            case "frozen" | "killed":
+                self._put(at, "■", "bold yellow", moment.what)
+            case "lease_ends":
+                self._put(at, "╌", "red", "lease runs out")
+            case "succeeded":
+                self._put(at, "✓", self._colour, "committed")
+            case "refused":
+                self._put(at, "✗", REFUSED, "refused")
+
+    def _put(self, at: float, mark: str, style: str, caption: str) -> None:
+        place = self._place(at)
+        self._line[place] = Cell(mark, style)
+        self._wanted.append((place, caption, style))
+
+    def _write_captions(self) -> None:
+        """Each as near to its mark as its neighbours and the edge allow; of too many the first give way."""
+        wanted = self._wanted
+        while wanted and sum(len(words) + 1 for _, words, _ in wanted) > len(self._captions):
+            wanted = wanted[1:]
+        starts = _spread(
+            [place for place, _, _ in wanted], [len(words) for _, words, _ in wanted], len(self._captions)
+        )
+        for start, (_, words, style) in zip(starts, wanted, strict=True):
+            self._captions[start : start + len(words)] = [Cell(letter, style) for letter in words]
+
+    def _place(self, at: float) -> int:
+        last = len(self._line) - 1
+        return max(0, min(last, round(at / self._seconds * last)))
+
+    def _paint(self, start: float, end: float, cell: Cell) -> None:
+        for place in range(self._place(start), self._place(end) + 1):
+            self._line[place] = cell
+
+
+def _spread(places: list[int], lengths: list[int], width: int) -> list[int]:
+    """Where words must start so that none touches the next: pushed right by others, back by the edge."""
+    starts: list[int] = []
+    end = 0
+    for place, length in zip(places, lengths, strict=True):
+        starts.append(max(place, end))
+        end = starts[-1] + length + 1
+    edge = width
+    for last in reversed(range(len(starts))):
+        starts[last] = min(starts[last], edge - lengths[last])
+        edge = starts[last] - 1
+    return starts
+
+
+def _text(cells: list[Cell]) -> Text:
+    line = Text.assemble(*((cell.letter, cell.style) for cell in cells), no_wrap=True)
+    line.rstrip()
+    return line

@@ -1,0 +1,51 @@
+"""The drill that started it all: a worker is frozen in its commit, loses its job, wakes, and is refused."""
+
+import signal
+
+from faultline.drills.scene import Scene
+
+FREEZE = "commit.sending=freeze"
+A, B = "A", "B"
+
+
+def play(scene: Scene) -> None:
+    """A claims and freezes just before its commit is sent; B takes over and commits; A wakes and sends it.
+
+    No moment is slept away: B cannot claim before A because a barrier in the database stands before it,
+    and after that only the lease decides.
+    """
+    scene.enqueue()
+    scene.close("B may start")
+    a = scene.worker(A, failpoints=FREEZE)
+    b = scene.worker(B, gate="B may start")
+
+    a.wait_stopped()
+    scene.open("B may start")
+    scene.see(A, "frozen")
+    scene.see_lease_of(A)
+
+    wait_committed(scene, B)
+    scene.see(A, "continued")
+    a.send_to_group(signal.SIGCONT)
+    wait_answered(scene, A)
+    scene.stop(a, b)
+
+
+def wait_committed(scene: Scene, who: str) -> None:
+    """Wait until this worker's transaction has committed: it says so itself, with its commit."""
+    scene.trace.wait_for(
+        lambda sign: sign.what == "committed" and sign.facts["worker"] == who, 30, f"{who} commits"
+    )
+
+
+def wait_answered(scene: Scene, who: str) -> None:
+    """Wait until this worker's late write was answered: refused and recorded, or let through."""
+    scene.trace.wait_for_event(who, "transaction_left")
+    scene.trace.wait_for(
+        lambda sign: (
+            (sign.what == "stale_write_blocked" and sign.who == who)
+            or (sign.what == "committed" and sign.facts["worker"] == who)
+        ),
+        30,
+        f"the late write of {who} is answered",
+    )

@@ -1,0 +1,140 @@
+"""Real worker processes, to be frozen, continued and killed; none of them is ever left behind."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from faultline.drills import keeper
+from faultline.drills.trace import DrillStuck, Sign, Trace, read
+
+END_SECONDS_MAX = 10.0
+
+
+class Keeper:
+    """Our end of the process that kills what we leave behind should we be killed ourselves."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", keeper.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        self._speaking = threading.Lock()
+
+    def say(self, word: str, group: int) -> None:
+        assert self._process.stdin is not None
+        with self._speaking, contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(f"{word} {group}\n")
+            self._process.stdin.flush()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        with self._speaking, contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self._process.wait(END_SECONDS_MAX)
+
+
+class WorkerProcess:
+    """A worker with its pacemaker, in a process group of their own: a Ctrl-C is not for them."""
+
+    def __init__(
+        self, who: str, order: dict[str, Any], trace: Trace, keeper: Keeper, failpoints: str = ""
+    ) -> None:
+        self.who = who
+        self._trace = trace
+        self._keeper = keeper
+        self.process = subprocess.Popen(
+            # -P: a file in the current directory that is called like a module of ours must not win over it.
+            [sys.executable, "-P", "-m", "faultline.drills.worker_main"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "FAULTLINE_FAILPOINTS": failpoints},
+            process_group=0,
+        )
+        keeper.say("hold", self.pid)
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):  # one that died at once is told by its exit
+            # Over the pipe, not on the command line: a DSN may hold a password. It stays open, until the
+            # drill's end makes it the worker's.
+            self.process.stdin.write(json.dumps({"name": who, **order}).encode() + b"\n")
+            self.process.stdin.flush()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._follower = threading.Thread(target=self._follow, daemon=True)
+        self._reader.start()
+        self._follower.start()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the worker alone."""
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def send_to_group(self, number: signal.Signals) -> None:
+        """Send a signal to worker and pacemaker, unless both are gone: their number may be another's."""
+        if self._reader.is_alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
+
+    def wait_stopped(self, within_seconds: float = 30.0) -> None:
+        """Return when the process has been frozen."""
+        self._wait("stopped", within_seconds)
+
+    def wait_exit(self, within_seconds: float = 30.0) -> int:
+        """Return its exit code when it has ended."""
+        code: int = self._wait("exited", within_seconds).facts["code"]
+        return code
+
+    def wait_gone(self, within_seconds: float = 10.0) -> bool:
+        """True when the worker and its pacemaker are both gone: nobody holds our pipe any more."""
+        self._reader.join(within_seconds)
+        return not self._reader.is_alive()
+
+    def end(self) -> None:
+        """Kill whatever is left of it, frozen or not, and collect it."""
+        self.send_to_group(signal.SIGKILL)
+        self._reader.join(END_SECONDS_MAX)
+        self._follower.join(END_SECONDS_MAX)
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+
+    def _wait(self, what: str, within_seconds: float) -> Sign:
+        sign = self._trace.wait_for(
+            lambda sign: sign.facts.get("pid") == self.pid and sign.what in (what, "exited"),
+            within_seconds, f"worker {self.who} is {what}",
+        )  # fmt: skip
+        if sign.what != what:  # it will never happen now
+            raise DrillStuck(f"worker {self.who} ended with code {sign.facts['code']} before it was {what}")
+        return sign
+
+    def _read(self) -> None:
+        """Pass on what worker and pacemaker say, until both have closed the pipe by ending."""
+        assert self.process.stderr is not None
+        with self.process.stderr as lines:
+            for line in lines:
+                self._trace.tell(read(self.who, line.decode(errors="replace")))
+        self._keeper.say("drop", self.pid)
+
+    def _follow(self) -> None:
+        """Wait for each change of the process: the kernel tells, nobody polls, and no zombie stays."""
+        while self.process.returncode is None:
+            _, status = os.waitpid(self.pid, os.WUNTRACED)
+            if os.WIFSTOPPED(status):
+                self._trace.tell(Sign(self.who, "stopped", {"pid": self.pid}))
+            else:
+                self.process.returncode = os.waitstatus_to_exitcode(status)
+                facts = {"pid": self.pid, "code": self.process.returncode}
+                self._trace.tell(Sign(self.who, "exited", facts))

@@ -1,0 +1,100 @@
+"""One run of a drill: its job, its workers, its barriers, and what was seen of them."""
+
+import contextlib
+import signal
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from faultline.drills import barriers
+from faultline.drills.processes import Keeper, WorkerProcess
+from faultline.drills.stage import LEASE, Stage
+from faultline.drills.trace import DRILL, Sign, Trace
+from faultline.drills.workloads import transfer
+from faultline.store import calls
+from faultline.store.run import Store
+
+AMOUNT = 100
+
+
+class Scene:
+    """Holds everything one run needs. Leaving the block ends every process that was started in it."""
+
+    def __init__(self, stage: Stage, trace: Trace, lease: timedelta = LEASE) -> None:
+        self.stage = stage
+        self.trace = trace
+        self.lease = lease
+        self.job = 0
+        self._stack = contextlib.ExitStack()
+        self._workers: list[WorkerProcess] = []
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            self.keeper = Keeper()
+            stack.callback(self.keeper.close)
+            self.conn = stack.enter_context(self.stage.connect())
+            ear = barriers.Ear(self.stage.dsn, self.stage.schema, self.trace)
+            stack.callback(ear.close, self.conn)
+            stack.callback(self._end_workers)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def enqueue(self) -> int:
+        """Put the job that this run is about in its queue."""
+        new = transfer.using(queue=self.stage.queue).new(AMOUNT)
+        self.job = Store.run_in(self.conn, calls.enqueue(new))
+        self.trace.tell(Sign(DRILL, "enqueued", {"job_id": self.job, "task": new.task, "queue": new.queue}))
+        return self.job
+
+    def worker(
+        self, who: str, *, gate: str | None = None, failpoints: str = "", jobs_max: int = 2
+    ) -> WorkerProcess:
+        """Start a worker process; with a gate, it comes no further than that barrier until it is opened."""
+        order: dict[str, Any] = {
+            "dsn": self.stage.dsn, "queue": self.stage.queue, "lease_seconds": self.lease.total_seconds(),
+            "gate": gate, "jobs_max": jobs_max,
+        }  # fmt: skip
+        worker = WorkerProcess(who, order, self.trace, self.keeper, failpoints)
+        self._workers.append(worker)
+        return worker
+
+    def close(self, barrier: str) -> None:
+        """Let nobody pass this barrier."""
+        barriers.close(self.conn, barrier)
+
+    def open(self, barrier: str) -> None:
+        """Let everybody pass this barrier."""
+        barriers.open(self.conn, barrier)
+
+    def see(self, who: str, what: str, note: str | None = None) -> None:
+        """Write down what was done to a process, in the database and in the trace."""
+        self.conn.execute(
+            "insert into sightings (job_id, who, what, note) values (%s, %s, %s, %s)",
+            [self.job, who, what, note],
+        )
+        self.trace.tell(Sign(DRILL, what, {"worker": who, "job_id": self.job}))
+
+    def see_lease_of(self, who: str) -> None:
+        """Write down until when the job is leased: its holder frozen or dead, nobody moves that any more."""
+        self.conn.execute(
+            "insert into sightings (job_id, who, what, at)"
+            " select job.id, %s, 'lease_ends', job.lease_until from faultline.get_job(%s) as job"
+            " where job.lease_until is not null",
+            [who, self.job],
+        )
+
+    def stop(self, *workers: WorkerProcess) -> None:
+        """Ask workers to leave in good order, all at once, and wait until they have."""
+        for worker in workers:
+            worker.send(signal.SIGTERM)
+        for worker in workers:
+            worker.wait_exit()
+
+    def _end_workers(self) -> None:
+        for worker in self._workers:
+            worker.end()

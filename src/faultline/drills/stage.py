@@ -1,0 +1,114 @@
+"""The stage: a database for a drill to play in, its own if it can be had, else a corner of the user's."""
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.resources import files
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.sql import SQL, Identifier
+
+from faultline.embedded import EmbeddedServer
+from faultline.store import calls
+from faultline.store.connect import connect, greet
+from faultline.store.migrate import migrate
+from faultline.store.run import Store
+
+LEASE: Final = timedelta(seconds=1)
+PREFIX: Final = "faultline_drill_"
+
+MAKING: Final = 0x4452494C4C
+"""Held while a drill makes its database, so that nobody takes it for one left behind."""
+
+LEFT_BEHIND: Final = """
+select datname from pg_database as left_over
+where starts_with(datname, %s)
+  and not exists (select from pg_stat_activity as session where session.datname = left_over.datname)
+"""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a drill plays: a database, a schema in it for what it writes down, a queue of its own."""
+
+    dsn: str
+    schema: str
+    own_database: bool
+
+    @property
+    def queue(self) -> str:
+        return self.schema.replace("_", "-")
+
+    def connect(self) -> psycopg.Connection[Any]:
+        return connect(self.dsn)
+
+
+@contextlib.contextmanager
+def stage(dsn: str | None) -> Iterator[Stage]:
+    """A stage on the server that `dsn` names, or on an embedded one; gone when the block ends."""
+    name = PREFIX + secrets.token_hex(4)
+    with contextlib.ExitStack() as stack:
+        if dsn is None:
+            server = stack.enter_context(EmbeddedServer.open())
+            yield stack.enter_context(_prepared(server.dsn(), name, own_database=True))
+            return
+        try:
+            own = stack.enter_context(_own_database(dsn, name))
+        except psycopg.errors.InsufficientPrivilege:
+            yield stack.enter_context(_prepared(dsn, name, own_database=False))
+        else:
+            yield stack.enter_context(_prepared(own, name, own_database=True))
+
+
+@contextlib.contextmanager
+def _own_database(dsn: str, name: str) -> Iterator[str]:
+    own = make_conninfo(dsn, dbname=name)
+    with connect(dsn) as conn:
+        conn.execute("select pg_advisory_lock(%s)", [MAKING])
+        _clear_up(conn)
+        conn.execute(SQL("create database {}").format(Identifier(name)))
+        try:
+            with connect(own):  # for as long as it is used: that tells others that it was not left behind
+                conn.execute("select pg_advisory_unlock(%s)", [MAKING])
+                yield own
+        finally:
+            conn.execute(SQL("drop database if exists {} with (force)").format(Identifier(name)))
+
+
+def _clear_up(conn: psycopg.Connection[Any]) -> None:
+    """Drop the databases of drills that were killed."""
+    for (name,) in conn.execute(LEFT_BEHIND, [PREFIX]).fetchall():
+        with contextlib.suppress(psycopg.Error):
+            conn.execute(SQL("drop database {}").format(Identifier(name)))
+
+
+@contextlib.contextmanager
+def _prepared(dsn: str, schema: str, *, own_database: bool) -> Iterator[Stage]:
+    if own_database:
+        migrate(dsn)
+    options = conninfo_to_dict(dsn).get("options") or ""
+    prepared = Stage(
+        make_conninfo(dsn, options=f"{options} -c search_path={schema}".strip()), schema, own_database
+    )
+    with connect(dsn) as conn:
+        greet(conn)
+        if own_database:
+            # Rounds hold their fire for one default lease after a gap: in our own database that may be short.
+            Store.run_in(conn, calls.configure(default_lease=LEASE))
+        conn.execute(SQL("create schema {}").format(Identifier(schema)))
+    try:
+        with prepared.connect() as conn:
+            conn.execute(source("stage"))
+        yield prepared
+    finally:
+        with connect(dsn) as conn:
+            conn.execute(SQL("drop schema if exists {} cascade").format(Identifier(schema)))
+
+
+def source(name: str) -> bytes:
+    """One of the drills' own SQL files."""
+    return files("faultline.drills").joinpath("sql", f"{name}.sql").read_bytes()

@@ -1,0 +1,28 @@
+"""A worker is killed in mid-job: its lease runs out, another does the work, the crash is counted."""
+
+import signal
+
+from faultline.drills.lease_race import A, B, wait_committed
+from faultline.drills.scene import Scene
+
+
+def play(scene: Scene) -> None:
+    """A has written its rows and not committed them when it is killed; B does the job from the start."""
+    scene.enqueue()
+    scene.close("B may start")
+    scene.close("attempt 1")
+    a = scene.worker(A)
+    b = scene.worker(B, gate="B may start")
+
+    scene.trace.wait_for_event(A, "at_barrier")
+    a.send(signal.SIGKILL)
+    a.wait_exit()
+    scene.open("B may start")
+    scene.see(A, "killed")
+    scene.see_lease_of(A)
+    if a.wait_gone():
+        scene.see(A, "gone", "its pacemaker too")
+
+    wait_committed(scene, B)
+    scene.open("attempt 1")
+    scene.stop(b)

@@ -1,0 +1,61 @@
+"""A worker process for a drill: `python -m faultline.drills.worker_main`, its order as JSON on stdin.
+
+It is the ordinary worker with its ordinary pacemaker and watchdog. Only two things are a drill's: it may
+wait at a barrier before it starts, and it ends when its standard input does, because then its drill is gone.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from datetime import timedelta
+from typing import Any
+
+from faultline.config import Settings, WorkerConfig
+from faultline.drills import workloads
+from faultline.drills.barriers import pass_through
+from faultline.running import work
+from faultline.store.connect import connect
+from faultline.telemetry import configure_logging
+
+
+def main() -> int:
+    """Take the order, wait at the gate, work until told to stop."""
+    # Unbuffered: a thread that waits inside a buffered reader would hold its lock as the interpreter ends.
+    with open(0, "rb", buffering=0, closefd=False) as stdin:
+        order = json.loads(stdin.readline())
+    threading.Thread(target=_leave_with_the_drill, daemon=True).start()
+    configure_logging(sys.stderr, json=True, level="debug")
+    logging.getLogger().setLevel(logging.INFO)
+    logging.getLogger("faultline.events").setLevel(logging.DEBUG)
+    workloads.me = order["name"]
+    if order.get("gate"):
+        with connect(order["dsn"]) as conn, conn.transaction():
+            pass_through(conn, order["gate"])
+    return asyncio.run(_work(order))
+
+
+async def _work(order: dict[str, Any]) -> int:
+    config = WorkerConfig(
+        queues={order["queue"]: None},
+        jobs_max=order.get("jobs_max", 2),
+        lease_for=timedelta(seconds=order["lease_seconds"]),
+        grace=timedelta(seconds=2),
+    )
+    settings = Settings(dsn=order["dsn"])
+    return await work(workloads.app.registry, settings, config, name=order["name"], signals=True)
+
+
+def _leave_with_the_drill() -> None:
+    while os.read(0, 4096):
+        pass
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)  # the pacemaker, too, even if it is stopped
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

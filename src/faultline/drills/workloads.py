@@ -1,0 +1,46 @@
+"""The work that drills play with: a small app whose handlers write effect rows through `job.transaction`."""
+
+import asyncio
+from datetime import timedelta
+from typing import Final
+
+from faultline import Constant, Faultline, Job
+from faultline.drills.barriers import pass_through
+from faultline.telemetry import emit
+
+EFFECT: Final = "insert into effects (job_id, token, worker, wrote) values (%s, %s, %s, %s)"
+
+# Sent inside the transaction, so it is heard when the transaction commits and never otherwise.
+SAY_COMMITTED: Final = "select pg_notify(current_schema(), %s)"
+
+FLAKY_EVERY: Final = 25
+
+app = Faultline()
+me = "nobody"
+"""The name of the worker this process is; `worker_main` sets it."""
+
+
+# A plain handler, not an async one: a thread cannot be cancelled, so what it was about to send is sent.
+@app.task(max_attempts=5)
+def transfer(job: Job, amount: int) -> None:
+    """Move money: two rows that belong together, then the barrier of this attempt, then the commit."""
+    try:
+        with job.transaction(result={"moved": amount}) as conn:
+            conn.execute(EFFECT, [job.id, job.token, me, f"debit {amount}"])
+            conn.execute(EFFECT, [job.id, job.token, me, f"credit {amount}"])
+            emit("at_barrier", job_id=job.id, token=job.token, worker=me, attempt=job.attempt)
+            pass_through(conn, f"attempt {job.attempt}")
+            conn.execute(SAY_COMMITTED, [f"{me}/{job.token}"])
+    finally:
+        emit("transaction_left", job_id=job.id, token=job.token, worker=me)
+
+
+@app.task(max_attempts=5, retry=Constant(timedelta(milliseconds=200)))
+async def send_receipt(job: Job, order: int) -> None:
+    """An ordinary job that takes a moment; some of them meet a bad line at their first attempt."""
+    await asyncio.sleep(0.03)
+    if job.attempt == 1 and order % FLAKY_EVERY == 0:
+        raise ConnectionError("the mail server hung up")
+    async with job.transaction(result={"order": order}) as conn:
+        await conn.execute(EFFECT, [job.id, job.token, me, "receipt"])
+        await conn.execute(SAY_COMMITTED, [f"{me}/{job.token}"])

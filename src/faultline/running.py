@@ -1,0 +1,76 @@
+"""A worker and its watchdog, side by side in one process: where the two are wired together."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from faultline.config import Settings, WorkerConfig
+from faultline.task import Registry
+from faultline.watchdog.watchdog import Watchdog
+from faultline.worker.worker import Worker
+
+log = logging.getLogger("faultline.worker")
+
+
+async def work(
+    tasks: Registry,
+    settings: Settings,
+    config: WorkerConfig,
+    *,
+    name: str | None = None,
+    until_empty: bool = False,
+    stop_after: int | None = None,
+    signals: bool = False,
+    watchdog: bool = True,
+    on_ready: Callable[[Worker], None] | None = None,
+) -> int:
+    """Run a worker, with a watchdog beside it, until it is told to stop; answers its exit code.
+
+    With `signals` the process is the worker's own: it obeys SIGTERM and Ctrl-C, and it ends even if a handler won't.
+    """
+    worker = Worker(tasks, settings, config, name)
+    if signals:
+        _obey_signals(worker)
+    working = asyncio.create_task(worker.run(until_empty=until_empty, stop_after=stop_after))
+    guarding = asyncio.create_task(_guard(worker, settings, config)) if watchdog else None
+    if on_ready:
+        ready = asyncio.create_task(worker.ready.wait())
+        await asyncio.wait([ready, working], return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if worker.ready.is_set():
+            on_ready(worker)
+    try:
+        code = await working
+    finally:
+        if guarding is not None:
+            guarding.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await guarding
+    if signals and worker.stuck:
+        _leave_at_once(worker)
+    return code
+
+
+async def _guard(worker: Worker, settings: Settings, config: WorkerConfig) -> None:
+    await worker.ready.wait()
+    await Watchdog(settings.require_dsn(), worker.id, config.tick, prepare=settings.pooler == "none").run()
+
+
+def _obey_signals(worker: Worker) -> None:
+    """The first SIGTERM or Ctrl-C lets jobs finish, the second gives them back at once."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, worker.stop)
+
+
+def _leave_at_once(worker: Worker) -> None:
+    """Python would wait for coroutines that will not be cancelled; nothing is left to wait for."""
+    log.warning("%d handlers would not stop; leaving without them", worker.stuck)
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(worker.exit_code)

@@ -1,0 +1,126 @@
+"""What the watchdog does over and over: a function each."""
+
+import logging
+import time
+from collections.abc import Awaitable
+from datetime import timedelta
+from typing import Any
+
+from faultline.errors import CannotConnect, ReadOnlyServer, ServerUnavailable
+from faultline.store import calls
+from faultline.store.line import Line
+from faultline.telemetry import emit
+
+log = logging.getLogger("faultline.watchdog")
+
+BATCH = 500
+PRUNE_BATCH = 1000
+SOONEST = 0.02
+
+SHARE = 20
+"""Walking the lanes takes at most one twentieth of a core: after it, a rest of twenty times its time."""
+
+
+class Rounds:
+    """Reap and rescue when it is our turn; promote then, and when a job falls due before the next turn."""
+
+    def __init__(self, line: Line, tick: timedelta) -> None:
+        self.line = line
+        self.tick = tick
+        self._walk_at = 0.0
+        self._expects = False
+
+    async def __call__(self) -> float | None:
+        """One turn; answers in how many seconds the next waiting job falls due."""
+        if await self.line.run(calls.round_(self.tick)):
+            await self._walk()
+        elif not self._expects:
+            return None
+        await _alone("promote", promote(self.line))
+        next_due = await self.line.run(calls.next_due())
+        self._expects = next_due is not None and next_due < self.tick.total_seconds()
+        return None if next_due is None else max(next_due, SOONEST)
+
+    async def _walk(self) -> None:
+        began = time.monotonic()
+        if began < self._walk_at:
+            return
+        await _alone("reap", reap(self.line))
+        await _alone("rescue", rescue(self.line))
+        ended = time.monotonic()
+        self._walk_at = ended + (ended - began) * SHARE - self.tick.total_seconds()
+
+
+class Leading:
+    """The slow chores, when we lead: floors and partitions each time, damage and old things now and then."""
+
+    def __init__(self, line: Line, worker: int) -> None:
+        self.line = line
+        self.worker = worker
+        self._last: dict[str, float] = {}
+
+    async def __call__(self) -> None:
+        if not await self.line.run(calls.lead(self.worker)):
+            return
+        await _alone("floors", self.line.run(calls.floors()))
+        await _alone("partitions", self.line.run(calls.partitions()))
+        if self._is_time("damage", 60):
+            await _alone("quarantine", self.line.run(calls.quarantine()))
+        if self._is_time("old", 300):
+            await _alone("prune", prune(self.line))
+            await _alone("drop_partitions", self.line.run(calls.drop_partitions()))
+
+    def _is_time(self, chore: str, seconds: float) -> bool:
+        now = time.monotonic()
+        if now - self._last.get(chore, -seconds) < seconds:
+            return False
+        self._last[chore] = now
+        return True
+
+
+async def _alone(name: str, chore: Awaitable[Any]) -> None:
+    """One chore's failure is its own: it is logged, and those after it get their turn."""
+    try:
+        await chore
+    except (CannotConnect, ReadOnlyServer):
+        raise  # nothing that follows could be done either
+    except ServerUnavailable as trouble:
+        log.debug("%s could not be done now: %s", name, trouble)
+    except Exception:
+        log.exception("%s failed; it gets its next turn as usual", name)
+
+
+async def reap(line: Line) -> None:
+    """Take back the leases that nobody renewed, and tell it."""
+    while True:
+        lost = await line.run(calls.reap(BATCH))
+        for lease in lost:
+            emit(
+                "lease_expired", logging.WARNING, job_id=lease.job_id, token=lease.token, worker=lease.worker,
+                task=lease.task, queue=lease.queue, died=lease.died,
+            )  # fmt: skip
+        if len(lost) < BATCH:
+            return
+
+
+async def promote(line: Line) -> None:
+    """Line up what is due, and wake who waits for it."""
+    while True:
+        moved = await line.run(calls.promote(BATCH))
+        for queue, _ in moved:
+            await line.run(calls.wake(queue))
+        if sum(count for _, count in moved) < BATCH:
+            return
+
+
+async def rescue(line: Line) -> None:
+    """Give free jobs behind a floor a new place."""
+    await line.run(calls.rescue(BATCH))
+
+
+async def prune(line: Line) -> None:
+    """Delete what is old, a bounded batch at a time."""
+    more = True
+    while more:
+        deleted: tuple[int, ...] = await line.run(calls.prune(PRUNE_BATCH))
+        more = max(deleted) >= PRUNE_BATCH

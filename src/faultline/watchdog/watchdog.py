@@ -1,0 +1,59 @@
+"""The watchdog: rounds that anybody may make, and slow chores that one leads. `every` lives here."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from faultline.store.line import OUTAGE, Line
+from faultline.watchdog import chores
+
+log = logging.getLogger("faultline.watchdog")
+
+Chore = Callable[[], Awaitable[float | None]]
+
+
+async def every(period: float, chore: Chore, name: str) -> None:
+    """Run a chore now, and again each `period`, until cancelled; it may ask to be called sooner.
+
+    A chore that fails is logged and gets its next turn as usual: whoever looks after the others has to
+    outlive them. An outage is the worker's to tell; here it is only waited out.
+    """
+    while True:
+        sooner = None
+        try:
+            sooner = await chore()
+        except OUTAGE as trouble:
+            log.debug("%s waits for the database: %s", name, trouble)
+        except Exception:
+            log.exception("%s failed; it gets its next turn as usual", name)
+        rest = period if sooner is None else min(period, sooner)
+        await asyncio.sleep(rest * random.uniform(0.9, 1.0))
+
+
+class Watchdog:
+    """Beside each worker, over a connection of its own.
+
+    They do not know each other: they meet in the database.
+    """
+
+    def __init__(self, dsn: str, worker: int, tick: timedelta, *, prepare: bool = True) -> None:
+        self.line = Line(dsn, prepare=prepare)
+        self.worker = worker
+        self.tick = tick
+
+    async def run(self) -> None:
+        """Make rounds and lead chores until cancelled."""
+        seconds = self.tick.total_seconds()
+        parts = [
+            asyncio.create_task(every(seconds, chores.Rounds(self.line, self.tick), "the round")),
+            asyncio.create_task(every(max(seconds, 1.0), chores.Leading(self.line, self.worker), "leading")),
+        ]
+        try:
+            await asyncio.gather(*parts)
+        finally:
+            for part in parts:
+                part.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+            await self.line.close()

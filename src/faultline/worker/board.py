@@ -1,0 +1,136 @@
+"""The lease board: what a worker holds, in memory that its pacemaker shares.
+
+The worker writes a lease on it before any handler runs, so a handler that then holds the interpreter's lock for
+minutes cannot keep the pacemaker from beating for it. The pacemaker writes back what became of each beat. No
+message can be late, no pipe can fill up: what stands on the board is what is true now.
+
+Each slot has two halves, one writer each. A half read while it is written can only name a lease that does not
+exist: the database answers "lost" for it, and the worker ignores answers whose generation is not its own. Each
+writer clears the generation first and writes it last, so a half written answer has none.
+"""
+
+import mmap
+import os
+import struct
+import tempfile
+from collections.abc import Iterator
+from typing import BinaryIO, Final, NamedTuple
+from uuid import UUID
+
+from faultline.lease import Lease
+
+HEADER: Final = struct.Struct("<Qd")  # tick, shortest lease in seconds
+TURNS: Final = struct.Struct("<Q")  # the pacemaker's, behind the worker's
+HEADER_BYTES: Final = 64
+HELD: Final = struct.Struct("<qq16sdd")  # job, token, claim, lease in seconds, taken at
+GENERATION: Final = struct.Struct("<Q")
+ANSWER: Final = struct.Struct("<Qdq")  # generation, safe until, word
+SPOKEN: Final = struct.Struct("<dq")  # the same without its generation
+SLOT_BYTES: Final = GENERATION.size + HELD.size + ANSWER.size
+
+WORDS: Final = ("", "held", "busy", "lost", "cancel")
+
+
+class Answer(NamedTuple):
+    """What the pacemaker knows of a lease: until when it is surely ours, and the last word on it."""
+
+    safe_until: float
+    word: str
+
+
+class Board:
+    """A fixed number of slots in a shared file; both sides map it."""
+
+    def __init__(self, file: BinaryIO, slots: int) -> None:
+        self.file = file
+        self.slots = slots
+        self._map = mmap.mmap(file.fileno(), HEADER_BYTES + slots * SLOT_BYTES)
+        self._free = list(range(slots - 1, -1, -1))
+        self._generation = 0
+
+    @classmethod
+    def make(cls, slots: int) -> "Board":
+        file = tempfile.TemporaryFile(prefix="faultline-board-")
+        file.truncate(HEADER_BYTES + slots * SLOT_BYTES)
+        return cls(file, slots)
+
+    @classmethod
+    def open(cls, fd: int, slots: int) -> "Board":
+        return cls(os.fdopen(fd, "r+b", buffering=0), slots)
+
+    # the worker's half
+
+    @property
+    def room(self) -> int:
+        return len(self._free)
+
+    def write(self, lease: Lease) -> tuple[int, int]:
+        """Put a lease on the board; answers its slot and generation."""
+        slot = self._free.pop()
+        self._generation += 1
+        at = HEADER_BYTES + slot * SLOT_BYTES
+        HELD.pack_into(
+            self._map, at + 8, lease.job_id, lease.token, lease.claim.bytes, lease.lease_for, lease.taken_at
+        )
+        GENERATION.pack_into(self._map, at, self._generation)
+        return slot, self._generation
+
+    def wipe(self, slot: int) -> None:
+        """Take a lease off the board."""
+        GENERATION.pack_into(self._map, HEADER_BYTES + slot * SLOT_BYTES, 0)
+        self._free.append(slot)
+
+    def answer(self, slot: int, generation: int) -> Answer | None:
+        """What the pacemaker said of this lease, if it has spoken yet."""
+        at = HEADER_BYTES + slot * SLOT_BYTES + GENERATION.size + HELD.size
+        spoken_of, safe_until, word = ANSWER.unpack_from(self._map, at)
+        return Answer(safe_until, WORDS[word]) if spoken_of == generation else None
+
+    def tick(self, shortest: float) -> None:
+        """Show that this worker's loop turns, and its shortest lease."""
+        tick, _ = HEADER.unpack_from(self._map, 0)
+        HEADER.pack_into(self._map, 0, tick + 1, shortest)
+
+    def shorten(self, shortest: float) -> bool:
+        """Show that a shorter lease came in than any before it; True if it is one."""
+        tick, known = HEADER.unpack_from(self._map, 0)
+        if known <= shortest and known > 0:
+            return False
+        HEADER.pack_into(self._map, 0, tick, shortest)
+        return True
+
+    def turns(self) -> int:
+        """How often the pacemaker has turned its loop: 0 as long as it is not there yet."""
+        return int(TURNS.unpack_from(self._map, HEADER.size)[0])
+
+    # the pacemaker's half
+
+    def turn(self) -> None:
+        """Show that the pacemaker is there, and turns."""
+        TURNS.pack_into(self._map, HEADER.size, self.turns() + 1)
+
+    def ticks(self) -> int:
+        return int(HEADER.unpack_from(self._map, 0)[0])
+
+    def shortest(self) -> float:
+        return float(HEADER.unpack_from(self._map, 0)[1])
+
+    def held(self) -> Iterator[tuple[int, int, Lease]]:
+        """Every lease on the board, with its slot and generation."""
+        for slot in range(self.slots):
+            at = HEADER_BYTES + slot * SLOT_BYTES
+            (generation,) = GENERATION.unpack_from(self._map, at)
+            if generation:
+                job_id, token, claim, lease_for, taken_at = HELD.unpack_from(self._map, at + 8)
+                yield slot, generation, Lease(job_id, token, UUID(bytes=claim), lease_for, taken_at)
+
+    def say(self, slot: int, generation: int, safe_until: float, word: str) -> None:
+        """Write down what became of a beat."""
+        at = HEADER_BYTES + slot * SLOT_BYTES + GENERATION.size + HELD.size
+        GENERATION.pack_into(self._map, at, 0)
+        SPOKEN.pack_into(self._map, at + GENERATION.size, safe_until, WORDS.index(word))
+        GENERATION.pack_into(self._map, at, generation)
+
+    def close(self) -> None:
+        self._map.close()
+        self.file.close()

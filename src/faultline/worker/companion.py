@@ -1,0 +1,106 @@
+"""The worker's side of its pacemaker: start it, replace it when it dies, end it."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import subprocess
+import sys
+from typing import IO
+
+from faultline import failpoints
+from faultline.worker.shelf import Shelf
+
+log = logging.getLogger("faultline.worker")
+
+LOOK_EVERY = 0.2
+RESTART_EVERY_MAX = 5.0
+START_WAIT = 5.0
+
+
+class Companion:
+    """A child process that renews the leases on the board, and ends when our end of its pipe closes."""
+
+    def __init__(self, shelf: Shelf, dsn: str, worker: int) -> None:
+        self.shelf = shelf
+        self.dsn = dsn
+        self.worker = worker
+        self.process: subprocess.Popen[bytes] | None = None
+
+    async def start(self) -> None:
+        board = self.shelf.board
+        fd = board.file.fileno()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "faultline.worker.pacemaker", str(fd), str(board.slots)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[fd],
+            bufsize=0,
+        )
+        # A pacemaker that somebody has stopped reads nothing: its pipe may fill up, but must not hold us up.
+        os.set_blocking(_pipe(self.process).fileno(), False)
+        said = {
+            # Over the pipe, not on the command line: a DSN may hold a password.
+            "dsn": self.dsn,
+            "lease": self.shelf.config.lease_for.total_seconds(),
+            "worker": self.worker,
+            "parent": os.getpid(),
+        }
+        self._say(json.dumps(said).encode() + b"\n")
+        failpoints.companions[:] = [self.process.pid]
+
+    async def wait_ready(self) -> None:
+        """Where leases are short, claim nothing before somebody is there to renew them."""
+        if self.shelf.config.lease_for.total_seconds() < START_WAIT:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(START_WAIT):
+                    while not self.shelf.board.turns():  # noqa: ASYNC110 - another process turns it
+                        await asyncio.sleep(0.01)
+
+    async def watch(self) -> None:
+        """Replace it whenever it dies."""
+        pause = LOOK_EVERY
+        while True:
+            await asyncio.sleep(pause)
+            if self.process is not None and self.process.poll() is None:
+                pause = LOOK_EVERY
+                continue
+            pause = min(pause * 2, RESTART_EVERY_MAX)
+            await self._replace()
+
+    async def _replace(self) -> None:
+        if self.process is not None:
+            log.warning("the pacemaker ended with code %s; another is started", self.process.returncode)
+            _pipe(self.process).close()
+            self.process = None
+        try:
+            await self.start()
+        except OSError as refused:  # no process, no memory: the leases in hand are given back if it stays so
+            log.error("no pacemaker can be started, so no lease can be renewed: %s", refused)
+
+    def hurry(self, lease: float) -> None:
+        """A lease came in that may end before the pacemaker looks again: wake it."""
+        if self.shelf.board.shorten(lease):
+            self._say(b".")
+
+    def _say(self, words: bytes) -> None:
+        if self.process is not None:
+            with contextlib.suppress(OSError):
+                _pipe(self.process).write(words)
+
+    async def stop(self) -> None:
+        if self.process is None:
+            return
+        _pipe(self.process).close()
+        try:
+            await asyncio.to_thread(self.process.wait, 1)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        failpoints.companions.clear()
+
+
+def _pipe(process: "subprocess.Popen[bytes]") -> IO[bytes]:
+    assert process.stdin is not None
+    return process.stdin

@@ -1,0 +1,210 @@
+"""The feeder: claims for the free runners, plus what they finish in about 100 ms."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from faultline.errors import UnknownTask
+from faultline.failpoints import reach
+from faultline.job import Begin, Job
+from faultline.lease import Lease
+from faultline.store import calls
+from faultline.store.line import Line
+from faultline.store.rows import Claimed
+from faultline.task import Registry
+from faultline.telemetry import emit
+from faultline.telemetry.events import hears
+from faultline.worker.hand import Hand
+from faultline.worker.outage import Outage
+from faultline.worker.shelf import Shelf
+
+PAUSE_FIRST = 0.005
+CLAIM_MAX = 1000
+
+END_EARLY_MAX = 0.2
+"""A handler is stopped up to this many seconds before its hard deadline."""
+
+
+class Feeder:
+    """One claimer a worker, whatever its concurrency.
+
+    A wake-up or hunger ends its pause; the poll is the floor.
+    """
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        line: Line,
+        tasks: Registry,
+        outage: Outage,
+        worker: int,
+        begin: Begin,
+        hurry: Callable[[float], None],
+    ) -> None:
+        self.shelf = shelf
+        self.line = line
+        self.tasks = tasks
+        self.outage = outage
+        self.worker = worker
+        self.begin = begin
+        self.hurry = hurry
+        self.woken = shelf.woken
+        self.found_nothing = asyncio.Event()
+        self.closed = asyncio.Event()
+        self._closing = False
+        config = shelf.config
+        self._shared = [name for name, limit in config.queues.items() if limit is None]
+        self._limited = {name: limit for name, limit in config.queues.items() if limit is not None}
+        self._poll = config.poll_every.total_seconds()
+        self._lease = config.lease_for.total_seconds()
+        self._timeout = config.timeout.total_seconds()
+
+    def close(self) -> None:
+        """Claim no more.
+
+        A claim that is under way comes to its end: cut off, its jobs would have to wait for a lease.
+        """
+        self._closing = True
+        self.woken.set()
+        self.shelf.hungry.set()
+
+    async def run(self) -> None:
+        """Claim until closed: at once while there is work and room, else after a wake-up or a pause."""
+        await self._claim_on()
+        self.closed.set()
+
+    async def _claim_on(self) -> None:
+        pause = PAUSE_FIRST
+        while not self._closing:
+            if not self.shelf.wanted():
+                self.shelf.hungry.clear()
+                await self.shelf.hungry.wait()
+                continue
+            self.woken.clear()
+            full = await self._feed()
+            if self._closing:
+                return
+            if full:
+                pause = PAUSE_FIRST
+                continue
+            await self._rest(pause)
+            pause = min(pause * 2, self._poll)
+
+    async def _rest(self, pause: float) -> None:
+        """Sleep until somebody says that there may be work, or the poll's turn has come."""
+        try:
+            async with asyncio.timeout(pause * random.uniform(0.8, 1.0)):
+                await self.woken.wait()
+        except TimeoutError:
+            pass
+
+    async def _feed(self) -> bool:
+        """Claim for the queues without a limit, then for each that has one; True if any came back full."""
+        full = False
+        if self._shared:
+            room = min(self.shelf.wanted(), CLAIM_MAX)
+            full = room > 0 and await self._claim(self._shared, room) >= room
+        for queue, limit in self._limited.items():
+            room = min(limit - self.shelf.in_queue[queue], self.shelf.wanted(), CLAIM_MAX)
+            full |= room > 0 and await self._claim([queue], room) >= room
+        if self.shelf.in_hand == 0:
+            self.found_nothing.set()
+        else:
+            self.found_nothing.clear()
+        return full
+
+    async def _claim(self, queues: Sequence[str], room: int) -> int:
+        claim = uuid4()
+        config = self.shelf.config
+        sent = time.monotonic()
+        tries = 0
+
+        async def ask() -> list[Claimed]:
+            nonlocal tries
+            tries += 1
+            call = calls.claim(
+                queues, room, lease=config.lease_for, claim=claim, worker=self.worker, timeout=config.timeout
+            )
+            if tries > 1:
+                # The first reply may be lost but granted: the same claim id gives the same jobs, or a new
+                # claim.
+                kept = await self.line.run(
+                    calls.claim(
+                        queues, room, lease=config.lease_for, claim=claim, worker=self.worker, again=True
+                    )
+                )
+                if kept:
+                    return kept
+                nonlocal sent
+                sent = time.monotonic()
+            return await self.line.run(call)
+
+        rows = await self.outage.outlast(ask)
+        reach("claimed")
+        if tries > 1 and rows:
+            sent = time.monotonic()
+            rows = await self._renewed(rows, claim)
+        if rows:
+            self._take_all(rows, claim, sent)
+        return len(rows)
+
+    async def _renewed(self, rows: list[Claimed], claim: UUID) -> list[Claimed]:
+        """Claimed before an outage, learnt of after it: beat once, and start only what is still ours."""
+        leases = sorted(Lease(row.id, row.token, claim, self._lease, 0.0) for row in rows)
+        beats = await self.outage.outlast(
+            lambda: self.line.run(calls.heartbeat(leases, self.shelf.config.lease_for))
+        )
+        held = {beat.job_id for beat in beats if beat.answer in ("held", "busy")}
+        return [row for row in rows if row.id in held]
+
+    def _take_all(self, rows: list[Claimed], claim: UUID, sent: float) -> None:
+        here = self.shelf.at_work_on()
+        for row in rows:
+            hand = self._take(row, claim, sent)
+            if self._closing:
+                hand.stopping = "leaving"
+            elif old := here.get(row.id):
+                # We have claimed what an attempt here still works on: its lease is lost, and two of one job
+                # never run here.
+                hand.stopping = "still_running"
+                if old.stopping is None:
+                    old.stop("lost")
+        if self.shelf.left is not None:
+            self.shelf.left -= len(rows)
+        self.shelf.filled.set()
+
+    def _take(self, row: Claimed, claim: UUID, sent: float) -> Hand:
+        """Put one claimed job on the shelf, its lease on the board."""
+        lease_for = self._lease if row.lease_for is None else self._own_lease(row.lease_for)
+        lease = Lease(row.id, row.token, claim, lease_for, sent)
+        job = Job(
+            row.id, row.task, row.queue, row.attempt, row.max_attempts, row.crashes, row.token, row.key,
+            row.created_at, self.begin,
+        )  # fmt: skip
+        try:
+            spec = self.tasks.find(row.task)
+        except UnknownTask:
+            spec = None
+        timeout = row.timeout or (spec.timeout if spec else None)
+        seconds = self._timeout if timeout is None else timeout.total_seconds()
+        # A moment before the database's own deadline, so that our word on it is there before the watchdog's.
+        timeout_at = sent + seconds - min(END_EARLY_MAX, seconds * 0.05)
+        hand = Hand(lease, job, spec, row.args, row.retry, timeout_at, self.shelf.board)
+        self.shelf.put(hand)
+        if hears(logging.DEBUG):
+            emit(
+                "lease_acquired", logging.DEBUG, job_id=row.id, token=row.token, worker=self.worker, task=row.task,
+                attempt=row.attempt,
+            )  # fmt: skip
+        return hand
+
+    def _own_lease(self, lease: timedelta) -> float:
+        """A job brings its own lease: of a short one the pacemaker has to know before it sleeps through it."""
+        seconds = lease.total_seconds()
+        if seconds < self._lease:
+            self.hurry(seconds)
+        return seconds

@@ -1,0 +1,78 @@
+"""What a worker does while its database is away: wait, with jitter, and say so seldom."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from faultline.store.line import OUTAGE
+
+log = logging.getLogger("faultline.worker")
+T = TypeVar("T")
+
+PAUSE_FIRST = 0.05
+PAUSE_MAX = 2.0
+SAID_EVERY = 5.0
+
+
+class Outage:
+    """Shared by all parts of one worker, so that it speaks once in five seconds, not each of its parts."""
+
+    def __init__(self, lease: float) -> None:
+        self._pause_max = min(PAUSE_MAX, lease / 3)
+        self._pause = PAUSE_FIRST
+        self._said_at = -SAID_EVERY
+        self._owes_news: asyncio.TimerHandle | None = None
+        self._told = False
+        self.since: float | None = None
+
+    def pause(self) -> float:
+        """How long to wait before the next try: longer each time, never over a third of a lease."""
+        self._pause = min(self._pause * 2, self._pause_max)
+        return self._pause * random.uniform(0.5, 1.0)
+
+    def met(self, trouble: Exception) -> None:
+        if self.since is None:
+            self.since = time.monotonic()
+            self._hush()
+        self._told |= self.tell("the database is away, jobs in hand are kept and tried again: %s", trouble)
+
+    def tell(self, text: str, *facts: object) -> bool:
+        """A line that outages bring, if none was said in the last five seconds."""
+        now = time.monotonic()
+        if now - self._said_at < SAID_EVERY:
+            return False
+        self._said_at = now
+        log.warning(text, *facts)
+        return True
+
+    def over(self) -> None:
+        if self.since is None:
+            return
+        lasted, self.since, self._pause = time.monotonic() - self.since, None, PAUSE_FIRST
+        if self._told and self._owes_news is None:
+            # Said when its turn has come, and once: a link that flaps is not worth a line a flap.
+            wait = max(0.0, self._said_at + SAID_EVERY - time.monotonic())
+            self._owes_news = asyncio.get_running_loop().call_later(wait, self._say_over, lasted)
+
+    def _say_over(self, lasted: float) -> None:
+        self._owes_news, self._told, self._said_at = None, False, time.monotonic()
+        log.info("the database is back after %.1f s", lasted)
+
+    def _hush(self) -> None:
+        if self._owes_news is not None:
+            self._owes_news.cancel()
+            self._owes_news = None
+
+    async def outlast(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do `work`, again and again until the database lets it be done."""
+        while True:
+            try:
+                result = await work()
+                self.over()
+                return result
+            except OUTAGE as trouble:
+                self.met(trouble)
+                await asyncio.sleep(self.pause())

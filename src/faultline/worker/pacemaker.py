@@ -1,0 +1,142 @@
+"""The pacemaker: a small process beside a worker that runs no handler code and renews its leases.
+
+It goes when its worker goes, and it stops beating for a worker that is stopped (SIGSTOP, a frozen cgroup) or
+that neither turned its loop nor used any CPU for one lease: a frozen worker must lose its leases.
+"""
+
+import ctypes
+import json
+import math
+import os
+import select
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+
+from faultline.errors import FaultlineError
+from faultline.store import calls
+from faultline.store.connect import connect
+from faultline.store.run import Store
+from faultline.worker.board import Board
+from faultline.worker.pulse import Pulse
+
+BEATS_A_CALL_MAX = 500
+
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class Pacemaker:
+    """Beats for one worker, over one connection of its own."""
+
+    board: Board
+    dsn: str
+    lease: float
+    worker: int | None
+    pulse: Pulse
+    conn: Connection[Any] | None = None
+    beaten_at: dict[tuple[int, int], float] = field(default_factory=dict)
+    seen_at: float = 0.0
+
+    def run(self) -> None:
+        """Beat until the worker closes its end of the pipe, or is gone."""
+        self._renew({})  # the connection is made before there is anything to renew
+        self.board.turn()
+        while self._wait():
+            self.board.turn()
+            if not self.pulse.alive():
+                return
+            if self.pulse.beats(self.board.ticks(), self.lease):
+                self._beat()
+
+    def _wait(self) -> bool:
+        """Sleep until the next beat; a byte on the pipe wakes us early, its end is ours."""
+        shortest = self.board.shortest() or self.lease
+        ready, _, _ = select.select([sys.stdin], [], [], min(shortest, self.lease) / 6)
+        return not ready or bool(os.read(sys.stdin.fileno(), 4096))
+
+    def _beat(self) -> None:
+        """Renew each lease that is a third of its time old; after trouble, try again at the next turn."""
+        now = time.monotonic()
+        held = {(slot, generation): lease for slot, generation, lease in self.board.held()}
+        self.beaten_at = {at: when for at, when in self.beaten_at.items() if at in held}
+        # A little early rather than late: the next look comes a sixth of a lease later.
+        due = [
+            (at, lease)
+            for at, lease in held.items()
+            if now - self.beaten_at.get(at, lease.taken_at) >= lease.lease_for * 0.3
+        ]
+        if not due and now - self.seen_at >= self.lease / 3:
+            self._renew({})  # nothing in hand: only to be seen
+        for start in range(0, len(due), BEATS_A_CALL_MAX):
+            self._renew(dict(due[start : start + BEATS_A_CALL_MAX]))
+
+    def _renew(self, due: dict[tuple[int, int], Any]) -> None:
+        leases = sorted(due.values())
+        places = {(lease.job_id, lease.token): at for at, lease in due.items()}
+        sent = time.monotonic()
+        try:
+            if self.conn is None:
+                self.conn = self._connect()
+            beats = Store.run_in(
+                self.conn, calls.heartbeat(leases, timedelta(seconds=self.lease), self.worker)
+            )
+        except (FaultlineError, psycopg.Error):
+            self._hang_up()
+            return
+        self.seen_at = sent
+        for beat in beats:
+            at = places[beat.job_id, beat.token]
+            if beat.answer == "held":
+                self.beaten_at[at] = sent
+                self.board.say(*at, sent + due[at].lease_for, "held")
+            elif (
+                beat.answer == "busy"
+            ):  # its row is locked just now, perhaps by its own commit: ask again soon
+                self.board.say(*at, sent + due[at].lease_for, "busy")
+            else:
+                self.beaten_at[at] = sent
+                self.board.say(*at, 0.0, beat.answer)
+
+    def _connect(self) -> Connection[Any]:
+        """A connection that gives up in time for another to save the leases."""
+        third = self.lease / 3
+        return connect(
+            self.dsn,
+            prepare_threshold=None,
+            connect_timeout=max(2, math.ceil(third)),
+            tcp_user_timeout=max(500, int(third * 1000)),
+        )
+
+    def _hang_up(self) -> None:
+        if self.conn is not None:
+            self.conn.close()
+        self.conn = None
+
+
+def main() -> None:
+    """`python -m faultline.worker.pacemaker FD SLOTS`, the rest as a line of JSON on standard input."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the worker, which still needs its leases to finish
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _go_with_parent()
+    said = json.loads(sys.stdin.readline())
+    board = Board.open(int(sys.argv[1]), int(sys.argv[2]))
+    Pacemaker(board, said["dsn"], said["lease"], said["worker"], Pulse(said["parent"])).run()
+
+
+def _go_with_parent() -> None:
+    """Even in the middle of a call that is not answered; other systems must do with the pipe's end."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""The runners: long-lived coroutines that take a job, run its handler, and hand the outcome on.
+
+No task a job and no timer a job: at tens of thousands of jobs a second those would cost more than the jobs.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import Context, copy_context
+from typing import Any
+
+from faultline.args import encode_result
+from faultline.errors import AlreadySettled, FaultlineError, LeaseLost
+from faultline.failpoints import reach
+from faultline.outcome import Cancel, Dead, Done, Failed, Outcome, Snooze
+from faultline.task import TaskSpec
+from faultline.telemetry import current, emit
+from faultline.telemetry.events import hears
+from faultline.worker.context import inside
+from faultline.worker.hand import Hand
+from faultline.worker.judge import after_raise, after_refusal, after_stop, unknown_task
+from faultline.worker.settler import Settler
+from faultline.worker.shelf import Shelf
+from faultline.worker.threads import Threads
+
+log = logging.getLogger("faultline.worker")
+
+YIELD_EVERY = 32
+"""Handlers that never wait would keep the loop from everything else."""
+
+TURN_MAX = 0.01
+"""The same for those that are slow without waiting: seconds after which the others get a turn."""
+
+
+class Runners:
+    """N coroutines over one shelf; plain handlers run in threads."""
+
+    def __init__(self, shelf: Shelf, settler: Settler, worker: int) -> None:
+        self.shelf = shelf
+        self.settler = settler
+        self.worker = worker
+        self.threads = Threads(shelf.config.threads_max)
+
+    async def run(self) -> None:
+        """Take and run jobs until cancelled."""
+        me = asyncio.current_task()
+        assert me is not None
+        shelf, done, turned_at = self.shelf, 0, 0.0
+        while True:
+            while not shelf.buffer:
+                shelf.filled.clear()
+                shelf.hungry.set()
+                await shelf.filled.wait()
+            hand = shelf.buffer.popleft()
+            if hand.stopping:
+                self.settler.take(hand, after_stop(hand))
+                continue
+            hand.runner = me
+            shelf.running.add(hand)
+            try:
+                outcome = await self._attempt(hand)
+            finally:
+                shelf.running.discard(hand)
+                hand.runner = None
+            if hand.told:
+                _forget_cancelling(me)
+            shelf.finished_count += 1
+            self.settler.take(hand, outcome)
+            shelf.ask_for_more()
+            done += 1
+            if done % YIELD_EVERY == 0 or time.monotonic() - turned_at > TURN_MAX:
+                await asyncio.sleep(0)
+                turned_at = time.monotonic()
+
+    async def _attempt(self, hand: Hand) -> Outcome | LeaseLost | None:
+        """Run one handler; whatever happens becomes an outcome, or None when there is nothing left to say."""
+        if hand.spec is None:
+            return unknown_task(hand)
+        if hears(logging.DEBUG):
+            emit("execution_started", logging.DEBUG, **self._facts(hand))
+        try:
+            reach("started")
+            # Decoded here, inside this job's own try: a bad row harms only itself.
+            kwargs = hand.spec.codec.decode(hand.args)
+            outcome = self._returned(hand, await self._call(hand, hand.spec, kwargs))
+        except asyncio.CancelledError as error:
+            if hand.told:
+                outcome = after_stop(hand)
+            elif asyncio.current_task().cancelling():  # type: ignore[union-attr]
+                raise  # the worker itself is being cancelled
+            else:
+                outcome = self._raised(hand, error)  # the handler's own, from a task it cancelled
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # a handler that calls sys.exit() has failed; the worker has not
+            outcome = self._raised(hand, error)
+        if type(outcome) is not Done or hears(logging.DEBUG):
+            self._tell(hand, outcome)
+        return None if hand.settled else outcome
+
+    async def _call(self, hand: Hand, spec: TaskSpec, kwargs: dict[str, Any]) -> Any:
+        context = copy_context()
+        context.run(current.set, hand.job)
+        args = (hand.job,) if spec.takes_job else ()
+        if spec.is_async:
+            return await inside(context, context.run(spec.handler, *args, **kwargs))
+        thread = self.threads.submit(lambda: _caught(context, spec.handler, args, kwargs))
+        try:
+            value, error = await asyncio.wrap_future(thread)
+        except asyncio.CancelledError:
+            if not thread.cancel():
+                self._abandon(hand, thread)
+            raise
+        if error is not None:
+            raise error
+        return value
+
+    def _abandon(self, hand: Hand, thread: "Future[Any]") -> None:
+        """A thread cannot be stopped.
+
+        Its slot is lost until it ends, and no other attempt of its job starts here.
+        """
+        hand.abandoned = True
+        self.shelf.abandon(hand)
+        if not thread.done() and hand.stopping != "not_renewed":
+            log.warning(
+                "the thread of job %d (%s) goes on after its lease ended (%s); its writes are fenced, its slot is lost "
+                "until it returns: look at job.lost between its steps", hand.job.id, hand.job.task, hand.stopping,
+            )  # fmt: skip
+        loop = asyncio.get_running_loop()
+
+        def ended(thread: "Future[Any]") -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended before the thread
+                loop.call_soon_threadsafe(self._came_back, hand)
+
+        thread.add_done_callback(ended)
+
+    def _came_back(self, hand: Hand) -> None:
+        self.shelf.came_back(hand)
+        if hand.lost is not None and hand.lost.reason != "not_renewed":
+            self.settler.take_late(hand, hand.lost)
+
+    def _returned(self, hand: Hand, value: Any) -> Outcome | LeaseLost | None:
+        """What a handler returned, as an outcome; encoded here, so that a bad result fails its own job."""
+        if hand.settled:
+            if value is not None:
+                log.error("%s", _already(hand))
+            return None
+        if hand.lost is not None:
+            return after_refusal(hand.lost)
+        if isinstance(value, Snooze | Cancel | Dead):
+            return value
+        return Done("null" if value is None else encode_result(value, hand.job.task))
+
+    def _raised(self, hand: Hand, error: BaseException) -> Outcome | LeaseLost | None:
+        """What a handler raised, as an outcome."""
+        if hand.settled:
+            log.error(
+                "job %d (%s) raised after job.transaction() had settled it; its success stands",
+                hand.job.id, hand.job.task, exc_info=error,
+            )  # fmt: skip
+            return None
+        if hand.lost is not None:
+            return after_refusal(hand.lost)
+        try:
+            return after_raise(hand, error)
+        except Exception as mishap:  # a policy or an exception of the user's own making
+            return Failed(f"{type(error).__name__}; and it could not be judged: {type(mishap).__name__}")
+
+    def _tell(self, hand: Hand, outcome: Outcome | LeaseLost | None) -> None:
+        """The attempt has ended; failures are told to those who listen for less, too."""
+        failed = isinstance(outcome, Failed | Dead)
+        level = logging.INFO if failed else logging.DEBUG
+        if hears(level):
+            facts = self._facts(hand) | {"outcome": "Settled" if hand.settled else type(outcome).__name__}
+            if isinstance(outcome, Failed):
+                facts["error"] = outcome.error.partition("\n")[0]
+            emit("execution_finished", level, **facts)
+
+    def _facts(self, hand: Hand) -> dict[str, Any]:
+        job = hand.job
+        return {
+            "job_id": job.id, "token": job.token, "worker": self.worker, "task": job.task, "attempt": job.attempt,
+        }  # fmt: skip
+
+
+def _caught(
+    context: Context, handler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, BaseException | None]:
+    """Run a handler in a thread.
+
+    What it raises is handed over as a value: a future cannot carry StopIteration.
+    """
+    try:
+        return context.run(handler, *args, **kwargs), None
+    except BaseException as error:
+        return None, error
+
+
+def _forget_cancelling(me: "asyncio.Task[Any]") -> None:
+    """The cancellation was for the job: left standing, it would confuse the next one's task groups."""
+    if me.uncancel() > 0:
+        raise asyncio.CancelledError  # and another was for us
+
+
+def _already(hand: Hand) -> FaultlineError:
+    return AlreadySettled(
+        f"job {hand.job.id} ({hand.job.task}) returned a value after job.transaction() had settled it; the committed "
+        "result stays: pass it as job.transaction(result=...) and return nothing"
+    )

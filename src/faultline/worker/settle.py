@@ -1,0 +1,55 @@
+"""Outcome in, Call out: the one match that decides which write records how an attempt ended."""
+
+from datetime import timedelta
+from typing import Any, assert_never
+
+from faultline.lease import Lease
+from faultline.outcome import Cancel, Dead, Done, Failed, Outcome, Released, Snooze
+from faultline.store import calls
+from faultline.store.call import Call
+
+REASON_CHARS_MAX = 4096
+
+
+def settle(lease: Lease, outcome: Outcome) -> Call[Any]:
+    """Choose the one write that records how the attempt ended."""
+    match outcome:
+        case Done(result):
+            return calls.complete(lease, result)
+        case Failed(error, delay):
+            return calls.fail(lease, error, timedelta(seconds=1) if delay is None else delay)
+        case Snooze(delay, reason):
+            return calls.snooze(lease, delay, _text(reason))
+        case Cancel(reason):
+            return calls.drop_claimed(lease, _text(reason))
+        case Dead(reason):
+            return calls.bury(lease, _text(reason))
+        case Released(reason):
+            return calls.release(lease, reason)
+        case _:
+            assert_never(outcome)
+
+
+def is_recorded(outcome: Outcome, entry: str) -> bool:
+    """Whether this lease's entry in the ledger is the one this outcome makes, and not somebody else's."""
+    match outcome:
+        case Done():
+            return entry == "succeeded"
+        case Failed():
+            return entry in ("failed", "dead")
+        case Snooze():
+            return entry == "snoozed"
+        case Cancel():
+            return entry == "cancelled"
+        case Dead():
+            return entry == "dead"
+        case Released():
+            return entry == "released"
+        case _:
+            assert_never(outcome)
+
+
+def _text(reason: object) -> str:
+    """A handler's own words, as text that PostgreSQL can hold."""
+    said = str(reason)[:REASON_CHARS_MAX].replace("\0", "\\x00")
+    return said.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,230 @@
+"""The settler: records successes in one call for 250 jobs or 3 ms, and everything else one by one."""
+
+import asyncio
+import logging
+from collections import deque
+
+from faultline.errors import CannotConnect, FaultlineError, LeaseLost, OutcomeUnknown
+from faultline.failpoints import reach
+from faultline.outcome import Dead, Done, Failed, Outcome, Snooze
+from faultline.store import calls
+from faultline.store.line import OUTAGE, Line
+from faultline.store.rows import Answer
+from faultline.telemetry import describe_error, emit
+from faultline.worker.hand import Hand
+from faultline.worker.judge import unknown_for_long
+from faultline.worker.outage import Outage
+from faultline.worker.settle import is_recorded, settle
+from faultline.worker.shelf import Shelf
+
+log = logging.getLogger("faultline.worker")
+
+BUSY_PAUSE = 0.05
+"""A row that somebody has locked is tried again after this, in a later batch: it stalls nobody."""
+
+ONE_WAIT = 1.0
+ONE_WAIT_MAX = 60.0
+"""How long one single settling may wait for its row before the others get their turn; doubled at each try."""
+
+Said = tuple[Hand, Outcome | LeaseLost, int]
+"""What is to be recorded singly, and how often it was sent before without an answer."""
+
+
+class Settler:
+    """Two lines: one for batches of successes, one for the rest: a slow failure holds up no success."""
+
+    def __init__(
+        self, shelf: Shelf, batch_line: Line, single_line: Line, outage: Outage, worker: int
+    ) -> None:
+        self.shelf = shelf
+        self.batch_line = batch_line
+        self.single_line = single_line
+        self.outage = outage
+        self.worker = worker
+        self.done: list[tuple[Hand, str]] = []
+        self.rest: deque[Said] = deque()
+        self._some = asyncio.Event()
+        self._enough = asyncio.Event()
+        self._rest = asyncio.Event()
+        self._at_work = 0
+
+    def take(self, hand: Hand, outcome: Outcome | LeaseLost | None) -> None:
+        """An attempt has ended. None: it is no longer ours, or job.transaction has already said it.
+
+        LeaseLost: the fence refused it inside the handler, which is still to be recorded.
+        """
+        if outcome is None:
+            self.shelf.drop(hand)
+        elif type(outcome) is Done:
+            self._take_done(hand, outcome.result)
+        else:
+            self._take_singly(hand, outcome)
+
+    def _take_done(self, hand: Hand, result: str) -> None:
+        self.done.append((hand, result))
+        if len(self.done) >= self.shelf.config.settle_batch:
+            self._enough.set()
+        self._some.set()
+
+    def _take_singly(self, hand: Hand, outcome: Outcome | LeaseLost, tries: int = 0) -> None:
+        self.rest.append((hand, outcome, tries))
+        self._rest.set()
+
+    def take_late(self, hand: Hand, lost: LeaseLost) -> None:
+        """A thread we had let go of was refused its commit: its lease is off our hands, its refusal is not."""
+        self._take_singly(hand, lost)
+
+    @property
+    def idle(self) -> bool:
+        return not self.done and not self.rest and not self._at_work
+
+    async def run_batches(self) -> None:
+        """Record successes until cancelled: when there are enough of them, or the first has waited 3 ms."""
+        wait = self.shelf.config.settle_every.total_seconds()
+        while True:
+            await self._some.wait()
+            if len(self.done) < self.shelf.config.settle_batch:
+                self._enough.clear()
+                try:
+                    async with asyncio.timeout(wait):
+                        await self._enough.wait()
+                except TimeoutError:
+                    pass
+            batch, self.done = self.done, []
+            self._some.clear()
+            if batch:
+                self._at_work += 1
+                await self._complete(batch)
+                self._at_work -= 1
+
+    async def run_rest(self) -> None:
+        """Record everything that is not a plain success, one by one, until cancelled."""
+        while True:
+            await self._rest.wait()
+            self._rest.clear()
+            while self.rest:
+                self._at_work += 1
+                await self._settle_one(*self.rest.popleft())
+                self._at_work -= 1
+
+    async def _complete(self, batch: list[tuple[Hand, str]]) -> None:
+        """One call for all of them; who is not answered for got through."""
+        leases = [hand.lease for hand, _ in batch]
+        try:
+            reach("commit.sending")
+            answers = await self.batch_line.run(
+                calls.complete_many(leases, [result for _, result in batch], self.worker)
+            )
+        except Exception as trouble:  # rows will tell which of them got through, one by one
+            if isinstance(trouble, OUTAGE):
+                self.outage.met(trouble)
+            refused_whole = isinstance(trouble, FaultlineError) and not isinstance(trouble, OUTAGE)
+            unsent = refused_whole or isinstance(trouble, CannotConnect)
+            for hand, result in batch:
+                self._take_singly(hand, Done(result), tries=0 if unsent else 1)
+            return
+        self.outage.over()
+        reach("acked")
+        self._read(batch, answers)
+
+    def _read(self, batch: list[tuple[Hand, str]], answers: list[Answer]) -> None:
+        if answers:
+            told = {(answer.job_id, answer.token): answer for answer in answers}
+            for hand, result in batch:
+                answer = told.get((hand.lease.job_id, hand.lease.token))
+                if answer is None:
+                    self.shelf.drop(hand)
+                elif answer.answer == "busy":
+                    self._wait_for_row(hand, result)
+                else:
+                    self._say_refused(hand, answer.reason or "gone", answer.current_token)
+                    self.shelf.drop(hand)
+        else:
+            for hand, _ in batch:
+                self.shelf.drop(hand)
+
+    def _wait_for_row(self, hand: Hand, result: str) -> None:
+        self._at_work += 1
+        asyncio.get_running_loop().call_later(BUSY_PAUSE, self._try_again, hand, result)
+
+    def _try_again(self, hand: Hand, result: str) -> None:
+        self._at_work -= 1
+        self._take_done(hand, result)
+
+    async def _settle_one(self, hand: Hand, outcome: Outcome | LeaseLost, tries: int) -> None:
+        """Record one outcome; whoever settles for the others has to outlive whatever comes of it."""
+        try:
+            async with asyncio.timeout(min(ONE_WAIT * 2**tries, ONE_WAIT_MAX)):
+                await self._say(hand, outcome, tries)
+        except TimeoutError:
+            self._take_singly(hand, outcome, tries + 1)
+            return
+        except OutcomeUnknown as unknown:
+            log.error("%s", unknown)
+        except Exception as error:
+            if not isinstance(outcome, Failed | LeaseLost):
+                self._take_singly(hand, Failed(describe_error(error)))
+                return
+            log.exception("job %d could not be settled; its lease runs out, and others try it", hand.job.id)
+        self.shelf.drop(hand)
+
+    async def _say(self, hand: Hand, outcome: Outcome | LeaseLost, tries: int) -> None:
+        """Send one outcome.
+
+        After a break in the middle, rows tell whether it was recorded, before it is sent again.
+        """
+        if isinstance(outcome, LeaseLost):
+            await self._record_refusal(hand, outcome)
+            return
+        unanswered = tries > 0
+
+        async def say() -> None:
+            nonlocal unanswered
+            if unanswered and await self._is_told(hand, outcome):
+                return
+            unanswered = True
+            await self.single_line.run(settle(hand.lease, await self._reconsidered(hand, outcome)))
+
+        try:
+            await self.outage.outlast(say)
+            reach("settled")
+        except LeaseLost as lost:
+            await self._record_refusal(hand, lost)
+
+    async def _reconsidered(self, hand: Hand, outcome: Outcome) -> Outcome:
+        """A job that nobody has known for a day is not left for others any more."""
+        if hand.spec is None and isinstance(outcome, Snooze):
+            info = await self.single_line.run(calls.get(hand.job.id))
+            history = await self.single_line.run(calls.history(hand.job.id))
+            if info and info.claimed_at and unknown_for_long(history, info.claimed_at):
+                return Dead(f"no worker knew the task {hand.job.task} for a day")
+        return outcome
+
+    async def _is_told(self, hand: Hand, outcome: Outcome) -> bool:
+        """Ask the rows about a settling whose reply was lost: True when there is nothing more to send."""
+        entry = await self.single_line.run(calls.outcome(hand.lease))
+        if entry == "gone":
+            raise OutcomeUnknown(
+                f"job {hand.job.id}: the reply to its settling was lost, and its queue keeps no trace of it"
+            )
+        # Any other entry was made by somebody else: sending it again has the fence say so, with its facts.
+        return is_recorded(outcome, entry)
+
+    async def _record_refusal(self, hand: Hand, lost: LeaseLost) -> None:
+        if hand.settled or (lost.reason == "settled" and await self._committed(hand)):
+            return  # its own transaction was first, while we spoke for a handler that was to stop
+        reason, current_token = await self.outage.outlast(
+            lambda: self.single_line.run(calls.refused(hand.lease, self.worker))
+        )
+        self._say_refused(hand, reason, current_token)
+
+    async def _committed(self, hand: Hand) -> bool:
+        entry = await self.outage.outlast(lambda: self.single_line.run(calls.outcome(hand.lease)))
+        return entry == "succeeded"
+
+    def _say_refused(self, hand: Hand, reason: str, current_token: int | None) -> None:
+        hand.job._lose()
+        emit(
+            "stale_write_blocked", logging.WARNING, job_id=hand.job.id, token=hand.job.token, worker=self.worker,
+            task=hand.job.task, stale_token=hand.job.token, current_token=current_token, reason=reason,
+        )  # fmt: skip

@@ -1,0 +1,240 @@
+"""The worker: claim, run, settle; and leave in good order."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+from psycopg import IsolationLevel
+
+import faultline
+from faultline import failpoints
+from faultline.config import Settings, WorkerConfig
+from faultline.errors import LeaseLost
+from faultline.job import Job, Transaction
+from faultline.outcome import Released
+from faultline.store import calls
+from faultline.store.call import Call
+from faultline.store.connect import aconnect, agreet
+from faultline.store.line import Line
+from faultline.store.listen import listen
+from faultline.store.run import AsyncStore, Store
+from faultline.task import Registry
+from faultline.telemetry import emit, install_context
+from faultline.worker.companion import Companion
+from faultline.worker.feeder import Feeder
+from faultline.worker.outage import Outage
+from faultline.worker.overseer import Overseer
+from faultline.worker.runner import Runners
+from faultline.worker.settler import Settler
+from faultline.worker.shelf import Shelf
+from faultline.worker.transaction import Lender, WorkTransaction
+
+log = logging.getLogger("faultline.worker")
+
+SETTLE_WAIT = 5.0
+"""How long a leaving worker insists on recording what it has, when the database is away."""
+
+PARTS_WAIT = 2.0
+"""How long a leaving worker waits for its own parts, and for handlers that will not be cancelled."""
+
+EXIT_UNSETTLED = 1
+EXIT_STUCK = 3
+
+
+class Worker:
+    """Runs the jobs of one app.
+
+    Connections: three lines, one listener, one pacemaker, and one a job.transaction.
+    """
+
+    def __init__(
+        self, tasks: Registry, settings: Settings, config: WorkerConfig, name: str | None = None
+    ) -> None:
+        self.tasks = tasks
+        self.dsn = settings.require_dsn()
+        self.config = config
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self.prepare = settings.pooler == "none"
+        self.id = 0
+        self.exit_code = 0
+        self.stuck = 0
+        """Async handlers that would not be cancelled: only the end of the process ends them."""
+        self.ready = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
+
+    def stop(self) -> None:
+        """Stop claiming and finish what runs; said twice, give it back at once."""
+        if self._stop.is_set():
+            self._hurry.set()
+        self._stop.set()
+
+    async def run(self, *, until_empty: bool = False, stop_after: int | None = None) -> int:
+        """Work until told to stop, until the queues are empty, or for so many jobs; answers the exit code."""
+        failpoints.arm_from_environment()
+        async with await aconnect(self.dsn) as conn:
+            await agreet(conn)
+        lines = [Line(self.dsn, prepare=self.prepare) for _ in range(3)]
+        outage = Outage(self.config.lease_for.total_seconds())
+        self.id = await outage.outlast(lambda: lines[0].run(self._hello()))
+        undo_context = install_context()
+        self._shelf = Shelf(self.config)
+        self._shelf.left = stop_after
+        self._lender = self._make_lender()
+        companion = Companion(self._shelf, self.dsn, self.id)
+        try:
+            await companion.start()
+            await companion.wait_ready()
+            settler = Settler(self._shelf, lines[1], lines[2], outage, self.id)
+            feeder = Feeder(self._shelf, lines[0], self.tasks, outage, self.id, self._begin, companion.hurry)
+            await self._work(feeder, settler, companion, outage, until_empty, stop_after)
+        finally:
+            await companion.stop()
+            await self._goodbye(lines)
+            self._shelf.board.close()
+            undo_context()
+            settled = self._shelf.settled_count
+            emit("worker_exit", worker=self.id, name=self.name, code=self.exit_code, settled=settled)
+        return self.exit_code
+
+    def _hello(self) -> Call[int]:
+        return calls.worker_started(
+            self.name, socket.gethostname(), os.getpid(), list(self.config.queues), self.config.jobs_max,
+            faultline.__version__,
+        )  # fmt: skip
+
+    def _make_lender(self) -> Lender:
+        return Lender(
+            Store(self.dsn, prepare=self.prepare, connections_max=self.config.threads_max),
+            AsyncStore(self.dsn, prepare=self.prepare, connections_max=self.config.jobs_max),
+            self._shelf.board,
+            asyncio.get_running_loop(),
+        )
+
+    def _begin(self, job: Job, result: Any, isolation: IsolationLevel | None) -> Transaction:
+        """What job.transaction() calls, in the loop or in a thread: find the hand, lend it a connection."""
+        # A copy, made in one step: the loop goes on changing the set while a thread looks through it.
+        for hand in list(self._shelf.running):
+            if hand.job is job:
+                return WorkTransaction(hand, self._lender, result, isolation)
+        raise LeaseLost(job.id, job.token, None, "not_renewed")  # its handler was told to stop, and goes on
+
+    async def _work(
+        self,
+        feeder: Feeder,
+        settler: Settler,
+        companion: Companion,
+        outage: Outage,
+        until_empty: bool,
+        stop_after: int | None,
+    ) -> None:
+        runners = Runners(self._shelf, settler, self.id)
+        overseer = Overseer(self._shelf, outage)
+        parts = [settler.run_batches(), settler.run_rest(), overseer.run(), companion.watch()]
+        async with _together(parts), _together([runners.run() for _ in range(self.config.jobs_max)]) as stuck:
+            async with _together([feeder.run(), *self._ears(outage)]):
+                self.ready.set()
+                await self._until_stopped(feeder, until_empty, stop_after)
+                feeder.close()
+                self._give_back(settler)
+                await _until(feeder.closed.is_set, SETTLE_WAIT)
+            await self._drain(settler)
+        runners.threads.close()
+        self.stuck = len(stuck)
+
+    def _ears(self, outage: Outage) -> list[Coroutine[Any, Any, None]]:
+        """LISTEN, except behind a pooler that gives each transaction another session: there we only poll."""
+        return [listen(self.dsn, self._heard, outage.pause)] if self.prepare else []
+
+    def _heard(self, queue: str) -> None:
+        if not queue or queue in self.config.queues:
+            self._shelf.woken.set()
+
+    async def _until_stopped(self, feeder: Feeder, until_empty: bool, stop_after: int | None) -> None:
+        while not self._stop.is_set():
+            if until_empty and feeder.found_nothing.is_set() and self._shelf.in_hand == 0:
+                return
+            if stop_after is not None and self._shelf.settled_count >= stop_after:
+                return
+            if len(self._shelf.abandoned) >= self.config.threads_max:
+                log.error(
+                    "every thread is held by a handler that would not stop; this worker ends, start another"
+                )
+                self.exit_code = EXIT_STUCK
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.02 if until_empty or stop_after else 0.25):
+                    await self._stop.wait()
+
+    def _give_back(self, settler: Settler) -> None:
+        """What was claimed and not started goes back at once, with its attempt."""
+        while self._shelf.buffer:
+            settler.take(self._shelf.buffer.popleft(), Released("the worker is stopping"))
+
+    async def _drain(self, settler: Settler) -> None:
+        """Let what runs finish within the grace, then give that back too."""
+        shelf = self._shelf
+        self._give_back(settler)
+        grace = self.config.grace.total_seconds()
+        await _until(lambda: not shelf.running or self._hurry.is_set(), grace)
+        for hand in list(shelf.running):
+            if hand.stopping is None:
+                hand.stop("leaving")
+        await _until(lambda: not shelf.running and settler.idle, SETTLE_WAIT)
+        if shelf.in_hand:
+            log.warning(
+                "%d jobs could not be settled before leaving; their leases run out and others take them",
+                shelf.in_hand,
+            )
+            self.exit_code = self.exit_code or EXIT_UNSETTLED
+
+    async def _goodbye(self, lines: list[Line]) -> None:
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(2):
+                await lines[0].run(calls.worker_stopped(self.id))
+        for line in lines:
+            await line.close()
+        await self._lender.astore.close()
+        await asyncio.to_thread(self._lender.store.close)
+
+
+async def _until(true: Callable[[], bool], seconds: float) -> None:
+    """Wait until something is true, or the time is over."""
+    give_up_at = time.monotonic() + seconds
+    while not true() and time.monotonic() < give_up_at:
+        await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def _together(parts: list[Coroutine[Any, Any, None]]) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Run parts beside the block, and end them with it; a part that fails takes the block down.
+
+    Gives a list that is empty until the block has ended, and then holds the parts that would not end.
+    """
+    tasks = [asyncio.create_task(part) for part in parts]
+    stuck: list[asyncio.Task[None]] = []
+    block = asyncio.current_task()
+    assert block is not None
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            block.cancel()
+
+    for task in tasks:
+        task.add_done_callback(ended)
+    try:
+        yield stuck
+    finally:
+        for task in tasks:
+            task.remove_done_callback(ended)
+            task.cancel()
+        done, pending = await asyncio.wait(tasks, timeout=PARTS_WAIT)
+        stuck.extend(pending)
+        for task in done:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                raise error

@@ -1,0 +1,52 @@
+"""The doors through which bad input comes, each on a database of the test's own."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from faultline import Faultline
+from faultline.store.run import Store
+from tests.bad_input.doors import Doors
+from tests.support import contents
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[Store]:
+    store = Store(database)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def db(database: str) -> Iterator[psycopg.Connection[Any]]:
+    """A plain connection, as a person with psql has it."""
+    with psycopg.connect(database, autocommit=True) as conn:
+        yield conn
+
+
+@pytest.fixture
+def app(database: str) -> Iterator[Faultline]:
+    app = Faultline(database)
+    yield app
+    app.close()
+
+
+@pytest.fixture
+def doors(store: Store, db: psycopg.Connection[Any], app: Faultline) -> Doors:
+    return Doors(store, db, app)
+
+
+@pytest.fixture
+def nothing_changes(database: str) -> Callable[[], AbstractContextManager[None]]:
+    """Around what must be refused: afterwards every row of every table is as it was."""
+
+    @contextmanager
+    def guard() -> Iterator[None]:
+        before = contents(database)
+        yield
+        assert contents(database) == before
+
+    return guard

@@ -1,0 +1,63 @@
+"""What every promise needs: a store, a clock, and sessions that can wait for each other."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from faultline.store.run import Store
+from tests.promises.rewriting import shipped_source
+from tests.promises.sessions import Session
+from tests.support import Clock
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[Store]:
+    store = Store(database)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def clock(database: str) -> Clock:
+    return Clock(database)
+
+
+@pytest.fixture
+def db(database: str) -> Iterator[psycopg.Connection[Any]]:
+    """A plain connection, as a person with psql has it."""
+    with psycopg.connect(database, autocommit=True) as conn:
+        yield conn
+
+
+@pytest.fixture
+def effects(db: psycopg.Connection[Any]) -> Callable[[], int]:
+    """The user's own table, and how many rows it holds."""
+    db.execute("create table effects (note text)")
+    return lambda: db.execute("select count(*) from effects").fetchone()[0]
+
+
+@pytest.fixture
+def old_server(db: psycopg.Connection[Any]) -> None:
+    """This server has been up for days, says a function that a test may replace: young ones hold fire."""
+    db.execute(
+        "create function test_start() returns timestamptz language sql as"
+        " $$ select clock_timestamp() - interval '3 days' $$"
+    )
+    source = shipped_source(db, "round")
+    db.execute(source.replace("pg_postmaster_start_time()", "public.test_start()").encode())
+
+
+@pytest.fixture
+def session(database: str) -> Iterator[Callable[..., Session]]:
+    """Make as many sessions as the test asks for; they end with it, even when they are left waiting."""
+    made: list[Session] = []
+
+    def make(**options: Any) -> Session:
+        made.append(Session(database, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

@@ -1,0 +1,62 @@
+"""Claims and heartbeats touch no index: every one of them is a heap-only update."""
+
+import pytest
+
+from faultline.store import calls
+from faultline.store.run import Store
+from tests.support import LEASE, claim_many, new_job
+
+
+@pytest.mark.parametrize(
+    "args", ["{}", '{"order": 12345, "customer": "Ada"}', '{"text": "' + "x" * 300 + '"}']
+)
+def test_every_claim_and_every_heartbeat_is_heap_only(database, db, args):
+    """While nobody holds the horizon back; somebody may for an instant, so the best of a few tries counts."""
+    store = Store(database, connections_max=1)
+
+    shares: list[float] = []
+    while len(shares) < 5 and 1.0 not in shares:
+        shares.append(heap_only_share(store, db, args))
+    store.close()
+
+    assert max(shares) == 1.0
+
+
+def heap_only_share(store, db, args):
+    """Of all updates by the claims and two beats of a thousand jobs, how many were heap-only."""
+    before = updates(db)
+    store.run(calls.enqueue_many([new_job(args=args) for _ in range(1000)]))
+    leases = [lease for _ in range(10) for lease in claim_many(store, 100)]
+    for _ in range(2):
+        store.run(calls.heartbeat(leases, LEASE))
+    store.run(calls.complete_many(leases, ["null"] * 1000))
+    with store.connection() as conn:
+        conn.execute("select pg_stat_force_next_flush()")
+    all_of_them, heap_only = (after - then for after, then in zip(updates(db), before, strict=True))
+    assert all_of_them == 3000
+    return heap_only / all_of_them
+
+
+def updates(db):
+    """How many updates the jobs' table has seen, and how many of them were heap-only."""
+    return db.execute(
+        "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'active'"
+    ).fetchone()
+
+
+def test_only_ids_and_places_are_indexed(db):
+    indexed = db.execute(
+        "select pg_get_indexdef(indexrelid) from pg_index"
+        " where indrelid = 'faultline.active'::regclass order by 1"
+    ).fetchall()
+
+    assert [line.split(" USING ")[1] for (line,) in indexed] == ["btree (lane, pos)", "btree (id)"]
+
+
+@pytest.mark.parametrize("table", ["rounds", "workers", "lanes"])
+def test_rows_that_change_often_have_room_on_their_page(db, table):
+    options = db.execute(
+        "select reloptions from pg_class where oid = %s::regclass", [f"faultline.{table}"]
+    ).fetchone()[0]
+
+    assert any(option.startswith("fillfactor=") for option in options)

@@ -1,0 +1,142 @@
+"""A call is a name and named arguments; every call fits the database function it names."""
+
+import inspect
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from faultline.lease import Lease
+from faultline.store import calls
+from faultline.store.call import Call, Many
+from tests.support import new_job
+
+
+@pytest.fixture(scope="module")
+def database(shared):
+    """Nothing here is kept, so one database serves all."""
+    return shared
+
+
+LEASE = Lease(1, 1, UUID(int=1), 15.0, 0.0)
+
+# One value for each name that an argument of a call has.
+SAMPLES = {
+    "new": new_job(), "batch": [new_job()], "lease": timedelta(seconds=15), "leases": [LEASE],
+    "results": ["null"], "result": "null", "error": "boom", "delay": timedelta(0), "reason": "because",
+    "queue": "default", "queues": ["default"], "room": 1, "claim": UUID(int=1), "worker": 1,
+    "timeout": timedelta(hours=1), "again": False, "tick": timedelta(seconds=1), "most": 1, "job_id": 1,
+    "state": "dead", "task": "t", "before": 1, "died_after": datetime(2026, 1, 1, tzinfo=UTC),
+    "what": "full", "lead_for": timedelta(seconds=10), "default_lease": timedelta(seconds=15),
+    "ledger_retention": timedelta(days=7), "dead_retention": timedelta(days=90), "name": "w", "host": "h",
+    "pid": 1, "jobs_max": 1, "version": "0", "gone": False,
+}  # fmt: skip
+KEYED = new_job(
+    key="k", key_for=timedelta(0), priority=1, run_at=datetime(2026, 1, 1, tzinfo=UTC), delay=timedelta(0),
+    lease_for=timedelta(seconds=15), timeout=timedelta(hours=1), retry="{}",
+)  # fmt: skip
+
+MADE = {
+    name: make
+    for name, make in vars(calls).items()
+    if inspect.isfunction(make) and make.__module__ == calls.__name__ and not name.startswith("_")
+}
+
+
+def example(name):
+    """A call with every argument given."""
+    wanted = inspect.signature(MADE[name]).parameters
+    given = {arg: SAMPLES[arg] for arg in wanted}
+    if "lease" in given and wanted["lease"].annotation is Lease:
+        given["lease"] = LEASE
+    return MADE[name](**given)
+
+
+EXAMPLES = {name: example(name) for name in MADE} | {
+    "enqueue, with everything": calls.enqueue(KEYED),
+    "enqueue_many, with everything": calls.enqueue_many([KEYED]),
+}
+
+
+def test_a_call_renders_to_one_line_with_named_arguments():
+    call = Call("complete", {"job_id": 7, "token": 3}, read=len)
+
+    assert call.sql == "select * from faultline.complete(job_id => %(job_id)s, token => %(token)s)"
+    assert call.params == {"job_id": 7, "token": 3}
+
+
+def test_an_array_says_its_type_so_that_nobody_has_to_guess_it():
+    call = Call("reap", {"ids": Many([], "bigint")}, read=len)
+
+    assert call.sql == "select * from faultline.reap(ids => %(ids)b::bigint[])"
+    assert call.params == {"ids": []}
+
+
+def test_a_call_without_arguments_has_none():
+    assert Call("floors", {}, read=len).sql == "select * from faultline.floors()"
+
+
+def test_a_call_is_a_value():
+    assert calls.get(7) == calls.get(7)
+    with pytest.raises(AttributeError):
+        calls.get(7).name = "other"  # type: ignore[misc]
+
+
+def test_a_call_never_shows_a_claim():
+    """Calls end up in logs and tracebacks; the claim id is a capability."""
+    claim = UUID("0f0f0f0f-0f0f-4f0f-8f0f-0f0f0f0f0f0f")
+    lease = LEASE._replace(claim=claim)
+
+    for call in (calls.complete(lease, "null"), calls.heartbeat([lease], timedelta(seconds=15))):
+        assert str(claim) not in repr(call)
+        assert "UUID(" not in repr(call)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_call_fits_the_function_it_names(db, name):
+    call = EXAMPLES[name]
+
+    takes = db.execute(
+        "select proargnames[1:pronargs] from pg_proc"
+        " where pronamespace = 'faultline'::regnamespace and proname = %s",
+        [call.name],
+    ).fetchall()
+
+    assert len(takes) == 1, "one function of that name"
+    assert set(call.args) <= set(takes[0][0] or [])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_call_can_be_prepared(db, name):
+    """The types that the driver sends are types that the function takes."""
+    call = EXAMPLES[name]
+
+    refusal = None
+    with db.transaction(force_rollback=True):
+        try:
+            db.execute(call.sql, call.params, prepare=True)
+        except psycopg.Error as fault:
+            refusal = fault.sqlstate
+
+    assert refusal is None or refusal.startswith("LS"), "the job is not there, but the call was understood"
+
+
+def test_every_verb_of_the_database_has_its_call(db):
+    verbs = db.execute(
+        "select proname from pg_proc where pronamespace = 'faultline'::regnamespace and prosecdef"
+    ).fetchall()
+
+    uncalled = {name for (name,) in verbs} - {call.name for call in EXAMPLES.values()}
+
+    assert uncalled == {"schema_version"}, "asked by the first words with a server"
+
+
+def test_what_is_not_asked_for_is_left_to_the_function():
+    assert set(calls.enqueue(new_job()).args) == {"task", "queue", "max_attempts", "args"}
+
+
+def test_a_duration_of_nothing_is_sent_and_not_taken_for_none():
+    asked = calls.enqueue(new_job(key="k", key_for=timedelta(0), lease_for=timedelta(0))).args
+
+    assert (asked["key_for"], asked["lease_for"]) == (timedelta(0), timedelta(0))

@@ -1,0 +1,148 @@
+"""Short words for tests: a job to enqueue, a lease in hand, a clock to move, rows to count."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, Protocol, TypeVar
+from uuid import UUID, uuid4
+
+import psycopg
+
+from faultline.job import NewJob
+from faultline.lease import Lease
+from faultline.store import calls
+from faultline.store.call import Call
+
+T = TypeVar("T")
+
+LEASE = timedelta(seconds=15)
+NOW = timedelta(0)
+SECOND = timedelta(seconds=1)
+
+
+class Carrier(Protocol):
+    """Whatever carries a call: a store, or one session of its own."""
+
+    def run(self, call: Call[T]) -> T: ...
+
+
+def new_job(task: str = "test_task", args: str = "{}", max_attempts: int = 5, **options: Any) -> NewJob:
+    """A job to ask for; anything NewJob knows can be given."""
+    return NewJob(task=task, args=args, max_attempts=max_attempts, **options)
+
+
+def enqueue(store: Carrier, **options: Any) -> int:
+    """Put one job in its queue and give its id."""
+    return store.run(calls.enqueue(new_job(**options)))
+
+
+def claim_many(
+    store: Carrier,
+    room: int = 100,
+    *,
+    queues: tuple[str, ...] = ("default",),
+    lease: timedelta = LEASE,
+    worker: int | None = None,
+    claim: UUID | None = None,
+    **options: Any,
+) -> list[Lease]:
+    """Leases on as many due jobs as there are, up to `room`; in the order of their ids."""
+    claim = claim or uuid4()
+    taken_at = time.monotonic()
+    rows = store.run(calls.claim(queues, room, lease=lease, claim=claim, worker=worker, **options))
+    return sorted(Lease(row.id, row.token, claim, lease.total_seconds(), taken_at) for row in rows)
+
+
+def claim_one(store: Carrier, **options: Any) -> Lease:
+    """A lease on the one job that comes next."""
+    (lease,) = claim_many(store, 1, **options)
+    return lease
+
+
+def worker_named(store: Carrier, name: str) -> int:
+    """The number of a worker that has said it is there."""
+    return store.run(calls.worker_started(name, "host", 1, ["default"], 10, "0"))
+
+
+def state_of(store: Carrier, job_id: int) -> str | None:
+    """What the view `jobs` says of a job; None when there is no such job."""
+    job = store.run(calls.get(job_id))
+    return None if job is None else str(job.state)
+
+
+def outcomes(store: Carrier, job_id: int) -> list[str]:
+    """How each lease of a job ended, oldest first, as the ledger has it."""
+    return [entry.outcome for entry in store.run(calls.history(job_id))]
+
+
+@contextmanager
+def holding(dsn: str, job_id: int) -> Iterator[psycopg.Connection[Any]]:
+    """Another session that keeps an active job's row locked while the block runs."""
+    with psycopg.connect(dsn) as conn:
+        conn.execute("select from faultline.active where id = %s for update", [job_id])
+        yield conn
+        conn.rollback()
+
+
+def all_at_once(times: int, act: Callable[[int], T]) -> list[T]:
+    """What `act` gives for 0, 1, 2 ..., each in a thread of its own, all let go together."""
+    with ThreadPoolExecutor(times) as threads:
+        return list(threads.map(act, range(times)))
+
+
+def row_counts(dsn: str) -> dict[str, int]:
+    """How many rows each of our tables holds: the same before and after says that no row came or went."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        tables = conn.execute(
+            "select relname from pg_class"
+            " where relnamespace = 'faultline'::regnamespace and relkind in ('r', 'p') order by relname"
+        ).fetchall()
+        return {name: _one(conn, f'select count(*) from faultline."{name}"') for (name,) in tables}
+
+
+def contents(dsn: str) -> dict[str, list[str]]:
+    """Every row of each of our tables, as text: the same before and after says that nothing changed."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        return {name: _rows(conn, name) for name in row_counts(dsn)}
+
+
+def _rows(conn: psycopg.Connection[Any], table: str) -> list[str]:
+    return [
+        text
+        for (text,) in conn.execute(f'select row::text from faultline."{table}" as row order by 1'.encode())
+    ]
+
+
+class Clock:
+    """The database's clock, to be moved: every connection to this database sees the same skew."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._run("create schema test_clock")
+        self._run("create table test_clock.skew as select interval '0' as skew")
+        self._run(
+            "create or replace function faultline.now() returns timestamptz language sql volatile"
+            " as $$ select clock_timestamp() + (select skew from test_clock.skew) $$"
+        )
+
+    def advance(self, by: timedelta | None = None, **units: float) -> None:
+        """Move on by a timedelta, or by its words: `clock.advance(minutes=1)`. Negative moves back."""
+        self._run("update test_clock.skew set skew = skew + %s", [by or timedelta(**units)])
+
+    def now(self) -> datetime:
+        """What `faultline.now()` says."""
+        with psycopg.connect(self._dsn, autocommit=True) as conn:
+            moment: datetime = _one(conn, "select faultline.now()")
+            return moment
+
+    def _run(self, sql: str, args: list[Any] | None = None) -> None:
+        with psycopg.connect(self._dsn, autocommit=True) as conn:
+            conn.execute(sql, args)
+
+
+def _one(conn: psycopg.Connection[Any], sql: str) -> Any:
+    row = conn.execute(sql.encode()).fetchone()
+    assert row is not None
+    return row[0]

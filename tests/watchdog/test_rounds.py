@@ -1,0 +1,171 @@
+"""Rounds: reap, rescue and promote, by whoever's turn it is; one chore's failure is its own."""
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from faultline.store import calls
+from faultline.watchdog.watchdog import every
+from tests.support import all_at_once, claim_many, claim_one, enqueue, new_job, outcomes, state_of
+from tests.watchdog.conftest import TICK
+from tests.worker.harness import eventually, execute, rows
+
+SHORT = timedelta(milliseconds=500)
+
+
+def test_a_lease_that_nobody_renews_is_taken_back(database, store, guard, caplog):
+    caplog.set_level(logging.WARNING)
+    job = enqueue(store, max_attempts=3)
+    lease = claim_one(store, lease=SHORT)
+    guard()
+
+    eventually(lambda: outcomes(store, job) == ["expired"])
+
+    info = store.run(calls.get(job))
+    assert (info.state, info.attempt, info.crashes) == ("queued", 1, 1)
+    events = [record.facts for record in caplog.records if getattr(record, "event", "") == "lease_expired"]
+    assert [(event["job_id"], event["token"], event["died"]) for event in events] == [
+        (job, lease.token, False)
+    ]
+
+
+def test_a_job_whose_last_attempt_crashed_is_dead(store, guard):
+    job = enqueue(store, max_attempts=1)
+    claim_one(store, lease=SHORT)
+    guard()
+
+    eventually(lambda: state_of(store, job) == "dead")
+
+    assert "lease expired" in store.run(calls.get(job)).error
+
+
+def test_a_scheduled_job_is_lined_up_when_its_moment_comes(database, store, guard):
+    job = enqueue(store, delay=timedelta(seconds=1))
+    guard(tick=timedelta(seconds=1))
+
+    eventually(lambda: rows(database, "select 1 from faultline.active"))
+
+    ((late,),) = rows(
+        database, "select extract(epoch from faultline.now() - created_at)::float8 from faultline.active"
+    )
+    assert late < 10
+    assert state_of(store, job) == "queued"
+
+
+def test_what_is_promoted_wakes_who_waits_for_it(database, store, guard):
+    import psycopg
+
+    with psycopg.connect(database, autocommit=True) as listener:
+        listener.execute("listen faultline")
+        enqueue(store, queue="mail", delay=timedelta(milliseconds=300))
+        guard()
+
+        heard = [notice.payload for notice in listener.notifies(timeout=20, stop_after=1)]
+
+    assert heard == ["mail"]
+
+
+def test_more_than_one_batch_falls_due_at_once(database, store, guard):
+    store.run(calls.enqueue_many([new_job(delay=timedelta(milliseconds=100))] * 1200))
+    guard()
+
+    eventually(lambda: rows(database, "select count(*) from faultline.active") == [(1200,)])
+
+
+def test_a_job_left_behind_the_floor_is_given_a_new_place(database, store, guard):
+    job = enqueue(store)
+    execute(database, "update faultline.lanes set floor = 100000")
+    execute(database, "select setval('faultline.places', 200000)")
+    assert claim_many(store) == []
+    guard()
+
+    eventually(lambda: rows(database, "select 1 from faultline.active where pos > 100000"))
+
+    assert claim_one(store).job_id == job
+
+
+def test_of_many_watchdogs_one_makes_the_round(database, store):
+    """P12: twenty at once; each moment's round has one maker, and nothing is counted twice."""
+    ids = store.run(calls.enqueue_many([new_job(max_attempts=5)] * 20))
+    claim_many(store, lease=SHORT)
+    eventually(
+        lambda: (
+            rows(database, "select bool_and(lease_until < faultline.now()) from faultline.active")
+            == [(True,)]
+        )
+    )
+
+    turns = all_at_once(20, lambda _: store.run(calls.round_(timedelta(minutes=1))))
+    all_at_once(8, lambda _: store.run(calls.reap()))
+
+    assert sum(turns) == 1
+    assert {tuple(outcomes(store, job)) for job in ids} <= {("expired",), ()}
+    assert rows(database, "select max(crashes) from faultline.later") in ([(1,)], [(None,)])
+
+
+def test_an_error_in_one_chore_does_not_end_the_others(database, store, guard, caplog):
+    execute(database, "create or replace function faultline.reap(most int default 500) returns table (id bigint,"
+            " token bigint, worker int, task text, queue text, died boolean) language plpgsql as"
+            " $$ begin raise exception 'reap is broken' using errcode = 'XX000'; end $$")  # fmt: skip
+    job = enqueue(store, delay=timedelta(milliseconds=300))
+    guard()
+
+    eventually(lambda: rows(database, "select 1 from faultline.active where id = %s", job))
+    eventually(lambda: rows(database, "select 1 from faultline.rounds where leader is not null"))
+
+    assert any("reap failed" in record.message for record in caplog.records)
+
+
+def test_a_watchdog_outlives_its_connections(database, store, guard):
+    guard()
+    eventually(lambda: rows(database, "select 1 from faultline.rounds where isfinite(round_at)"))
+
+    for _ in range(3):
+        execute(database, "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()"
+                " and datname = current_database() and query like '%%faultline.%%'")  # fmt: skip
+        ((before,),) = rows(database, "select round_at from faultline.rounds")
+        eventually(
+            lambda before=before: rows(database, "select 1 from faultline.rounds where round_at > %s", before)
+        )
+
+
+def test_a_chore_that_fails_gets_its_next_turn(caplog):
+    turns = []
+
+    async def chore() -> float | None:
+        turns.append(1)
+        if len(turns) == 1:
+            raise RuntimeError("once")
+        if len(turns) == 4:
+            raise asyncio.CancelledError
+        return None
+
+    async def run() -> None:
+        try:
+            await every(0.001, chore, "the chore")
+        except asyncio.CancelledError:
+            turns.append("ended")
+
+    asyncio.run(run())
+
+    assert turns == [1, 1, 1, 1, "ended"]
+    assert [record.message for record in caplog.records] == [
+        "the chore failed; it gets its next turn as usual"
+    ]
+
+
+def test_hold_fire_after_a_long_silence(database, store, guard):
+    """G10: nobody made a round for long, so leases look expired that are not; nobody reaps for one lease."""
+    store.run(calls.configure(default_lease=timedelta(seconds=30)))
+    store.run(calls.round_(TICK))
+    job = enqueue(store)
+    claim_one(store, lease=SHORT)
+    execute(database, "update faultline.rounds set round_at = round_at - interval '1 minute'")
+    guard()
+
+    eventually(lambda: rows(database, "select 1 from faultline.rounds where hold_until > faultline.now()"))
+    eventually(lambda: rows(database, "select 1 from faultline.active where lease_until < faultline.now()"))
+    ((before,),) = rows(database, "select round_at from faultline.rounds")
+    eventually(lambda: rows(database, "select 1 from faultline.rounds where round_at > %s", before))
+
+    assert outcomes(store, job) == []

@@ -1,0 +1,54 @@
+"""What tests of the worker need: a store, tables for effects, real workers that are gone after the test, a proxy."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faultline.store import calls
+from faultline.store.run import Store
+from tests.support import Clock
+from tests.support_proxy import Proxy
+from tests.worker.harness import LEASE, RealWorker, execute
+
+TABLES = "create table {} (job_id bigint not null, token bigint not null, said text, at timestamptz default clock_timestamp())"
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[Store]:
+    """A store on this test's database, whose hold-fire is as short as the leases of these tests."""
+    store = Store(database)
+    store.run(calls.configure(default_lease=LEASE / 2))
+    for name in ("effects", "notes"):
+        execute(database, TABLES.format(name))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def clock(database: str) -> Clock:
+    return Clock(database)
+
+
+@pytest.fixture
+def real_worker(database: str, store: Store, tmp_path: Path) -> Iterator[Callable[..., RealWorker]]:
+    """Starts workers in processes of their own."""
+    started: list[RealWorker] = []
+
+    def start(dsn: str = database, **options: Any) -> RealWorker:
+        options = {"seconds": {"lease_for": LEASE.total_seconds()}, **options}
+        worker = RealWorker(dsn, tmp_path / f"worker-{len(started)}.log", **options)
+        started.append(worker)
+        return worker.wait_ready()
+
+    yield start
+    for worker in started:
+        worker.end()
+
+
+@pytest.fixture
+def proxy(database: str) -> Iterator[Proxy]:
+    """A way to the database that can be cut; `proxy.dsn` leads through it."""
+    with Proxy(database) as proxy:
+        yield proxy

@@ -1,0 +1,203 @@
+"""Workers for tests: one in this process, on a thread and loop of its own; and real ones, to be killed and frozen."""
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+
+from faultline.config import Settings, WorkerConfig
+from faultline.running import work
+from faultline.task import Registry, TaskSpec, spec_of
+from faultline.worker.worker import Worker
+
+T = TypeVar("T")
+
+LEASE = timedelta(seconds=1)
+PATIENCE = 30.0
+"""How long a test waits for what must come: generous, since nothing here is about speed."""
+
+PROGRAM = Path(__file__).with_name("program.py")
+
+
+def quick(**changes: Any) -> WorkerConfig:
+    """A worker with few runners, and leases long enough for the slowest machine."""
+    return WorkerConfig(**{"grace": timedelta(seconds=5), "jobs_max": 4, **changes})
+
+
+def short(**changes: Any) -> WorkerConfig:
+    """A worker whose leases end within the patience of a test."""
+    return quick(**{"lease_for": LEASE, **changes})
+
+
+def registry(*handlers: Callable[..., Any] | TaskSpec) -> Registry:
+    """The tasks of a test: plain functions, or specs where options are wanted."""
+    tasks = Registry()
+    for handler in handlers:
+        tasks.add(handler if isinstance(handler, TaskSpec) else spec_of(handler))
+    return tasks
+
+
+def eventually(look: Callable[[], T], patience: float = PATIENCE) -> T:
+    """What `look` gives, as soon as it is true of something."""
+    give_up_at = time.monotonic() + patience
+    while not (seen := look()):
+        assert time.monotonic() < give_up_at, f"waited {patience} s in vain; last seen: {seen!r}"
+        time.sleep(0.02)
+    return seen
+
+
+class InProcess:
+    """A worker on a thread of its own, with its watchdog unless told otherwise."""
+
+    def __init__(
+        self, dsn: str, tasks: Registry, config: WorkerConfig, pooler: str = "none", **how: Any
+    ) -> None:
+        self.worker: Worker | None = None
+        self.code: int | None = None
+        self.error: BaseException | None = None
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._job = work(tasks, Settings(dsn=dsn, pooler=pooler), config, on_ready=self._is_ready, **how)  # type: ignore[arg-type]
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> "InProcess":
+        self._thread.start()
+        assert self._ready.wait(PATIENCE)
+        return self
+
+    def _is_ready(self, worker: Worker) -> None:
+        self.worker = worker
+        self._ready.set()
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                self.code = runner.run(self._job)
+        except BaseException as error:
+            self.error = error
+        self._ready.set()
+
+    def stop(self) -> None:
+        """What SIGTERM does."""
+        if self.worker is not None and self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self.worker.stop)
+
+    def join(self) -> int | None:
+        """Wait for its end and answer its exit code; what it died of is raised here."""
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), "the worker did not end"
+        if self.error is not None:
+            raise self.error
+        return self.code
+
+    def leave(self) -> int | None:
+        self.stop()
+        return self.join()
+
+
+@contextlib.contextmanager
+def working(
+    dsn: str, *handlers: Callable[..., Any] | TaskSpec, config: WorkerConfig | None = None, **how: Any
+) -> Iterator[InProcess]:
+    """A worker that works while the block runs, and leaves in good order after it."""
+    worker = InProcess(dsn, registry(*handlers), config or quick(), **how).start()
+    try:
+        yield worker
+    finally:
+        worker.leave()
+
+
+def drain(
+    dsn: str, *handlers: Callable[..., Any] | TaskSpec, config: WorkerConfig | None = None, **how: Any
+) -> int | None:
+    """Work until nothing is due, and answer the exit code."""
+    return InProcess(dsn, registry(*handlers), config or quick(), until_empty=True, **how).start().join()
+
+
+class RealWorker:
+    """A worker in a process of its own, which can be stopped, continued and killed."""
+
+    def __init__(
+        self, dsn: str, log: Path, *, environment: dict[str, str] | None = None, **options: Any
+    ) -> None:
+        self.log = log
+        with log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, str(PROGRAM), json.dumps({"dsn": dsn, **options})],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, **(environment or {})},
+            )
+
+    def wait_ready(self) -> "RealWorker":
+        assert self.process.stdout is not None
+        said = self.process.stdout.readline()
+        assert said == b"ready\n", self.log.read_text()
+        return self
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def pacemaker(self) -> int:
+        """The process id of its pacemaker, once it has one."""
+        return eventually(lambda: children(self.pid))[0]
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        return self.process.wait(PATIENCE)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What it has logged, a record a line."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def end(self) -> None:
+        """Whatever state it is in: gone."""
+        for pid in children(self.pid) if self.process.poll() is None else []:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, 9)
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(stat.parent.name))
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def rows(dsn: str, sql: str, *args: Any) -> list[Any]:
+    """What the database holds, asked by hand."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        return conn.execute(sql, args or None).fetchall()  # type: ignore[arg-type]
+
+
+def execute(dsn: str, sql: str, *args: Any) -> None:
+    """What a person with psql does."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(sql, args or None)  # type: ignore[arg-type]

@@ -1,0 +1,136 @@
+"""A worker with nothing to do: it costs little, and is there at once when there is something."""
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from faultline.job import Job
+from faultline.store import calls
+from tests.support import enqueue, new_job, state_of
+from tests.worker.harness import drain, eventually, execute, quick, rows, working
+
+COMMITS = "select sum(xact_commit)::int from pg_stat_database where datname = current_database()"
+
+
+async def work(job: Job) -> int:
+    return job.id
+
+
+def commits(dsn: str) -> int:
+    """Transactions so far; what a session did is counted at the latest a second after it went idle."""
+    time.sleep(1.2)
+    ((count,),) = rows(dsn, COMMITS)
+    return int(count)
+
+
+def test_an_idle_worker_asks_a_bounded_number_of_questions(database, store):
+    """Four polls a second and a few words of watchdog and pacemaker: an idle fleet must not be a load."""
+    with working(database, work):
+        time.sleep(1)
+        before, began = commits(database), time.monotonic()
+        time.sleep(2)
+        after, ended = commits(database), time.monotonic()
+
+    assert (after - before) / (ended - began) < 20
+
+
+def test_a_wake_up_ends_the_pause(database, store):
+    """Not the poll: it would come after a minute."""
+    with working(database, work, config=quick(poll_every=timedelta(minutes=1))):
+        time.sleep(0.5)
+        for _ in range(5):
+            job = enqueue(store, task="work")
+            store.run(calls.wake("default"))
+            eventually(lambda job=job: state_of(store, job) == "succeeded", 20)
+
+
+def test_the_poll_finds_what_nobody_announced(database, store):
+    with working(database, work):
+        job = enqueue(store, task="work")
+        eventually(lambda: state_of(store, job) == "succeeded")
+
+
+def test_a_lost_listener_comes_back(database, store):
+    with working(database, work, config=quick(poll_every=timedelta(minutes=1))):
+        time.sleep(0.3)
+        execute(
+            database,
+            "select pg_terminate_backend(pid) from pg_stat_activity where query = 'listen faultline'",
+        )
+        eventually(lambda: rows(database, "select 1 from pg_stat_activity where query = 'listen faultline'"
+                                " and datname = current_database()"))  # fmt: skip
+        job = enqueue(store, task="work")
+        store.run(calls.wake("default"))
+        eventually(lambda: state_of(store, job) == "succeeded", 20)
+
+
+def test_in_pooler_mode_it_listens_not_and_prepares_nothing(database, store):
+    ids = store.run(calls.enqueue_many([new_job(task="work")] * 50))
+
+    with working(database, work, pooler="transaction"):
+        eventually(lambda: state_of(store, ids[-1]) == "succeeded")
+        assert not rows(database, "select 1 from pg_stat_activity where query = 'listen faultline'"
+                        " and datname = current_database()")  # fmt: skip
+
+
+@pytest.fixture
+def bouncer(server, database):
+    """PgBouncer in transaction mode before this test's database, with fewer sessions than the worker has connections."""
+    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if program is None:
+        pytest.skip("pgbouncer is not installed")
+    if not hasattr(server, "tcp_dsn"):
+        pytest.skip("the server is not ours, so its password is not known")
+    tmp_path = Path(tempfile.mkdtemp(prefix="faultline-pgbouncer-"))
+    tmp_path.chmod(0o755)
+    known = conninfo_to_dict(server.tcp_dsn(conninfo_to_dict(database)["dbname"]))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings, users = tmp_path / "pgbouncer.ini", tmp_path / "users.txt"
+    users.write_text(f'"{known["user"]}" "{known["password"]}"\n')
+    settings.write_text(
+        f"[databases]\n* = host={known['host']} port={known['port']}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+        f"listen_port = {port}\nauth_type = plain\nauth_file = {users}\npool_mode = transaction\n"
+        f"default_pool_size = 3\nunix_socket_dir =\nignore_startup_parameters = extra_float_digits\n"
+    )
+    options = []
+    if os.geteuid() == 0:  # it refuses to run as root
+        options = ["-u", "nobody"]
+        for path in (users, settings):
+            shutil.chown(path, "nobody")
+    process = subprocess.Popen([program, *options, str(settings)], stderr=subprocess.DEVNULL)
+    dsn = make_conninfo(server.tcp_dsn(str(known["dbname"])), port=port)
+    eventually(lambda: _listens(port))
+    yield dsn
+    process.terminate()
+    process.wait()
+    shutil.rmtree(tmp_path)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as trial:
+        return trial.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_it_works_behind_pgbouncer_in_transaction_mode(bouncer, database, store):
+    async def write(job: Job) -> None:
+        async with job.transaction(result=job.id) as conn:
+            await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
+            await asyncio.sleep(0)
+
+    ids = store.run(calls.enqueue_many([new_job(task="work")] * 100))
+    writing = store.run(calls.enqueue_many([new_job(task="write")] * 20))
+
+    assert drain(bouncer, work, write, pooler="transaction") == 0
+
+    assert {store.run(calls.get(job)).result == job for job in (*ids, *writing)} == {True}
+    assert rows(database, "select count(*) from effects") == [(20,)]

@@ -1,0 +1,296 @@
+"""Leases that end while a handler runs: it is stopped, nothing of it commits, and nobody is confused by it."""
+
+import asyncio
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+
+from faultline.errors import LeaseLost
+from faultline.job import Job
+from faultline.store import calls
+from faultline.task import spec_of
+from tests.support import enqueue, outcomes, state_of
+from tests.worker.harness import drain, eventually, execute, quick, rows, short, working
+from tests.worker.test_transaction import effects, steal
+
+
+def test_a_cancelled_job_stops_at_the_next_beat_and_commits_nothing(database, store):
+    """C9: whatever the handler does after the acknowledged cancel, no row of it appears."""
+    ended = threading.Event()
+
+    async def work(job: Job) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            assert job.lost
+            ended.set()
+            async with job.transaction() as conn:  # it tries, all the same
+                await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
+
+    job = enqueue(store, task="work")
+
+    with working(database, work, config=short()):
+        eventually(lambda: state_of(store, job) == "running")
+        store.run(calls.cancel(job, "no longer wanted"))
+        assert ended.wait(30)
+
+    assert state_of(store, job) == "cancelled"
+    assert effects(database) == []
+    assert outcomes(store, job) == ["cancelled"]
+
+
+def test_a_cancelled_job_in_a_thread_finds_itself_lost(database, store):
+    seen = []
+
+    def work(job: Job) -> None:
+        seen.append(job.wait_lost(30))
+        with pytest.raises(LeaseLost), job.transaction():
+            pass
+        seen.append("refused")
+
+    job = enqueue(store, task="work")
+
+    with working(database, work, config=short()):
+        eventually(lambda: state_of(store, job) == "running")
+        store.run(calls.cancel(job))
+        eventually(lambda: len(seen) == 2)
+
+    assert seen == [True, "refused"]
+    assert outcomes(store, job) == ["cancelled"]
+
+
+def test_a_taken_job_is_stopped_and_says_nothing_more(database, store):
+    ended = threading.Event()
+
+    async def work(job: Job) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    job = enqueue(store, task="work")
+
+    with working(database, work, config=short(), watchdog=False):
+        eventually(lambda: state_of(store, job) == "running")
+        steal(database, job)
+        execute(database, "update faultline.active set lease_until = faultline.now() + interval '1 hour'")
+        assert ended.wait(30)
+
+    assert state_of(store, job) == "running"
+    assert outcomes(store, job) == []
+
+
+@pytest.mark.parametrize("kind", ["async", "thread"])
+def test_a_worker_that_claims_what_it_still_works_on_never_runs_two_attempts_at_once(database, store, kind):
+    """A.vi, the self-zombie: same worker, same job, an old and a new lease; only token and claim tell them apart."""
+    running: list[int] = []
+    most: list[int] = []
+
+    def enter(job: Job) -> None:
+        running.append(job.attempt)
+        most.append(len(running))
+
+    async def work(job: Job) -> int:
+        enter(job)
+        try:
+            if job.attempt == 1:
+                with_end = asyncio.get_running_loop().time() + 1.5
+                while asyncio.get_running_loop().time() < with_end:
+                    try:
+                        await asyncio.sleep(0.1)
+                    except asyncio.CancelledError:
+                        continue  # it will not stop when it is told to
+            return job.attempt
+        finally:
+            running.remove(job.attempt)
+
+    def work_in_thread(job: Job) -> int:
+        enter(job)
+        if job.attempt == 1:
+            time.sleep(1.5)
+        running.remove(job.attempt)
+        return job.attempt
+
+    handler = work if kind == "async" else work_in_thread
+    handler.__name__ = "work"
+    job = enqueue(store, task="work")
+
+    with working(database, handler, config=quick()):
+        eventually(lambda: running)
+        execute(database, "update faultline.active set lease_until = faultline.now() - interval '1 second'")
+        eventually(lambda: state_of(store, job) == "succeeded")
+
+    assert most == [1, 1]
+    assert store.run(calls.get(job)).result == 2
+    assert outcomes(store, job)[0] == "expired"
+    assert outcomes(store, job)[-1] == "succeeded"
+    assert set(outcomes(store, job)[1:-1]) <= {"snoozed"}
+
+
+def test_p7_a_handler_that_never_returns_is_ended_at_its_timeout_and_counted(database, store):
+    async def endless(job: Job) -> None:
+        await asyncio.Event().wait()
+
+    async def quickly() -> None: ...
+
+    first = enqueue(store, task="endless", timeout=timedelta(seconds=0.7), max_attempts=3)
+    second = enqueue(store, task="quickly")
+
+    with working(database, endless, quickly, config=quick(jobs_max=1)):
+        eventually(lambda: state_of(store, second) == "succeeded")
+
+    assert outcomes(store, first) == ["failed"]
+    info = store.run(calls.get(first))
+    assert (info.state, info.attempt, info.crashes) == ("queued", 1, 0)
+    assert info.error.startswith("TimeoutError: endless ran into its timeout")
+
+
+def test_a_timeout_may_come_from_the_task_or_the_worker(database, store):
+    async def of_task() -> None:
+        await asyncio.sleep(60)
+
+    async def of_worker() -> None:
+        await asyncio.sleep(60)
+
+    first, second = enqueue(store, task="of_task"), enqueue(store, task="of_worker")
+
+    with working(
+        database,
+        spec_of(of_task, timeout=timedelta(seconds=0.3)),
+        of_worker,
+        config=quick(timeout=timedelta(seconds=0.6)),
+    ):
+        eventually(lambda: outcomes(store, first) and outcomes(store, second))
+
+    assert outcomes(store, first) == outcomes(store, second) == ["failed"]
+
+
+def test_p8_a_thread_that_ignores_its_timeout_costs_a_slot_until_it_returns(database, store, caplog):
+    go_on = threading.Event()
+
+    def deaf(job: Job) -> None:
+        go_on.wait(30)
+
+    async def works() -> None: ...
+
+    deaf_job = enqueue(store, task="deaf", timeout=timedelta(seconds=0.3), max_attempts=1)
+
+    with working(database, deaf, works, config=quick(jobs_max=2)) as worker:
+        eventually(lambda: state_of(store, deaf_job) == "dead")
+        shelf = worker.worker._shelf
+        assert [hand.job.id for hand in shelf.abandoned] == [deaf_job]
+        assert shelf.wanted() <= 1
+        others = [enqueue(store, task="works") for _ in range(5)]
+        eventually(lambda: all(state_of(store, job) == "succeeded" for job in others))
+        go_on.set()
+        eventually(lambda: not shelf.abandoned)
+
+    assert any("goes on after its lease ended (timeout)" in record.message for record in caplog.records)
+
+
+def test_p8_a_worker_whose_threads_are_all_lost_ends_with_code_3(database, store):
+    go_on = threading.Event()
+
+    def deaf() -> None:
+        go_on.wait(60)
+
+    jobs = [enqueue(store, task="deaf", timeout=timedelta(seconds=0.3), max_attempts=1) for _ in range(2)]
+
+    with working(database, deaf, config=quick(jobs_max=2)) as worker:
+        assert worker.join() == 3
+        go_on.set()
+
+    assert [state_of(store, job) for job in jobs] == ["dead"] * 2
+
+
+def test_a_handler_whose_lease_cannot_be_renewed_is_stopped_before_it_ends(database, store, proxy):
+    """N4: the database is out of reach for worker and pacemaker; the handler goes before the lease does."""
+    ended_at: list[float] = []
+    began = threading.Event()
+
+    async def work(job: Job) -> None:
+        if job.attempt > 1 or ended_at:
+            return
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended_at.append(rows(database, "select extract(epoch from faultline.now())::float8")[0][0])
+
+    job = enqueue(store, task="work")
+
+    with working(proxy.dsn, work, config=short(lease_for=timedelta(seconds=2)), watchdog=False):
+        assert began.wait(30)
+        proxy.close_way()
+        eventually(lambda: ended_at)
+        ((lease_until,),) = rows(
+            database, "select extract(epoch from lease_until)::float8 from faultline.active"
+        )
+        assert ended_at[0] < lease_until
+        proxy.open_way()
+        eventually(lambda: state_of(store, job) == "succeeded")
+
+    assert outcomes(store, job) == ["released", "succeeded"]
+    assert store.run(calls.get(job)).attempt == 1
+
+
+def test_a_network_that_swallows_costs_the_handler_but_not_the_attempt(database, store, proxy):
+    began, ended = threading.Event(), threading.Event()
+
+    def work(job: Job) -> None:
+        if ended.is_set():
+            return
+        began.set()
+        job.wait_lost(60)
+        ended.set()
+
+    job = enqueue(store, task="work")
+
+    with working(proxy.dsn, work, config=short(), watchdog=False):
+        assert began.wait(30)
+        proxy.hold()
+        assert ended.wait(30)
+        assert state_of(store, job) == "running"
+        proxy.flow()
+        eventually(lambda: state_of(store, job) == "succeeded")
+
+    assert set(outcomes(store, job)) <= {"released", "succeeded"}
+    assert store.run(calls.get(job)).attempt == 1
+
+
+def test_a_refused_success_is_told_with_both_tokens(database, store):
+    async def work(job: Job) -> str:
+        await asyncio.to_thread(steal, database, job.id)
+        return "late"
+
+    job = enqueue(store, task="work")
+
+    drain(database, work)
+
+    (refusal,) = store.run(calls.refusals(job))
+    assert (refusal.reason, refusal.token, refusal.current_token) == ("token_mismatch", 1, 2)
+    assert refusal.worker is not None
+    assert state_of(store, job) == "running"
+
+
+def test_a_zombie_that_nobody_replaced_yet_is_refused_as_settled(database, store):
+    async def work(job: Job) -> str:
+        await asyncio.to_thread(
+            execute,
+            database,
+            "update faultline.active set lease_until = faultline.now() - interval '1 second'",
+        )
+        await asyncio.to_thread(store.run, calls.reap())
+        await asyncio.to_thread(
+            execute, database, "update faultline.later set run_at = run_at + interval '1 hour'"
+        )
+        return "late"
+
+    job = enqueue(store, task="work")
+
+    drain(database, work, watchdog=False)
+
+    assert [refusal.reason for refusal in store.run(calls.refusals(job))] == ["settled"]
+    assert outcomes(store, job) == ["expired"]

@@ -1,0 +1,232 @@
+"""The pacemaker: it beats for a worker that works, whatever its handlers do, and for no other."""
+
+import os
+import signal
+import threading
+import time
+from uuid import uuid4
+
+import pytest
+
+from faultline.lease import Lease
+from faultline.store import calls
+from faultline.worker import board, pulse
+from faultline.worker.board import Board
+from faultline.worker.pulse import Pulse, Vital, read_vital
+from tests.support import enqueue, outcomes, state_of
+from tests.worker.harness import LEASE, children, eventually, is_alive, rows, short, working
+
+THREE_LEASES = LEASE.total_seconds() * 3
+
+
+@pytest.mark.parametrize(
+    ("task", "args"),
+    [
+        ("hold_the_lock", f'{{"seconds": {THREE_LEASES}}}'),
+        ("nap", f'{{"seconds": {THREE_LEASES}}}'),
+        ("nap_in_thread", f'{{"seconds": {THREE_LEASES}}}'),
+    ],
+)
+def test_a_long_handler_keeps_its_lease_whatever_it_does_to_its_process(
+    database, store, real_worker, task, args
+):
+    """A.v: also one that holds the interpreter's lock and so stops every thread of its process."""
+    worker = real_worker(watchdog=False)
+    job = enqueue(store, task=task, args=args, max_attempts=1)
+
+    with working(
+        database, config=short(queues={"nothing": None})
+    ):  # another process's watchdog is there to take it
+        eventually(lambda: state_of(store, job) == "succeeded")
+
+    assert outcomes(store, job) == ["succeeded"]
+    assert is_alive(worker.pid)
+
+
+def test_the_handler_that_holds_the_lock_really_holds_it():
+    """Or the test above would show nothing: while it adds, no other thread of its process gets a turn."""
+    turns: list[float] = []
+    done = threading.Event()
+
+    def turn() -> None:
+        while not done.wait(0.001):
+            turns.append(time.perf_counter())
+
+    threading.Thread(target=turn, daemon=True).start()
+    time.sleep(0.05)
+    began = time.perf_counter()
+    sum(range(10_000_000))
+    ended = time.perf_counter()
+    done.set()
+
+    held = [at for at in turns if began + 0.02 < at < ended - 0.02]
+    assert held == []
+
+
+def test_a_killed_pacemaker_is_replaced_and_no_lease_is_lost(database, store, real_worker):
+    worker = real_worker(seconds={"lease_for": 4})
+    job = enqueue(store, task="nap", args='{"seconds": 6}', max_attempts=1)
+    eventually(lambda: state_of(store, job) == "running")
+    first = worker.pacemaker()
+
+    os.kill(first, signal.SIGKILL)
+
+    second = eventually(lambda: [pid for pid in children(worker.pid) if pid != first])
+    eventually(lambda: state_of(store, job) == "succeeded")
+    assert len(second) == 1
+    assert outcomes(store, job) == ["succeeded"]
+
+
+def test_it_goes_when_its_worker_is_killed(database, store, real_worker):
+    worker = real_worker()
+    pacemaker = worker.pacemaker()
+
+    worker.signal(signal.SIGKILL)
+    worker.wait()
+
+    eventually(lambda: not is_alive(pacemaker), 5)
+
+
+def test_it_goes_even_while_its_server_does_not_answer(database, store, real_worker, proxy):
+    worker = real_worker(proxy.dsn)
+    enqueue(store, task="nap", args='{"seconds": 60}')
+    pacemaker = worker.pacemaker()
+    eventually(lambda: rows(database, "select 1 from faultline.active where claim is not null"))
+    proxy.hold()
+    time.sleep(LEASE.total_seconds())  # it is in the middle of a beat by now
+
+    worker.signal(signal.SIGKILL)
+    worker.wait()
+
+    eventually(lambda: not is_alive(pacemaker), 5)
+
+
+def test_a_stopped_worker_loses_its_leases_though_its_pacemaker_runs(database, store, real_worker):
+    """P3, for the worker's process alone: lease + tick, and not a beat longer."""
+    worker = real_worker(watchdog=False)
+    job = enqueue(store, task="nap", args='{"seconds": 60}')
+    eventually(lambda: rows(database, "select 1 from notes"))
+    pacemaker = worker.pacemaker()
+
+    worker.signal(signal.SIGSTOP)
+    with working(database, config=short(queues={"nothing": None})):
+        eventually(lambda: "expired" in outcomes(store, job))
+
+    assert is_alive(pacemaker)
+    ((waited,),) = rows(
+        database,
+        "select extract(epoch from ledger.settled_at - max(notes.at))::float8"
+        " from faultline.ledger, notes group by ledger.settled_at",
+    )
+    assert waited < 10 * LEASE.total_seconds()
+    assert store.run(calls.get(job)).crashes == 1
+
+
+def test_a_worker_that_wakes_late_is_refused_and_goes_on(database, store, real_worker):
+    """P3: frozen for longer than its lease, a successor finished; its own commit is refused, it lives on."""
+    frozen = real_worker(
+        environment={"FAULTLINE_FAILPOINTS": "commit.sending=freeze"}, name="frozen", watchdog=False
+    )
+    job = enqueue(store, task="spend", args='{"said": "paid"}')
+    eventually(lambda: read_vital(frozen.pid).state == "T")
+    other = real_worker(name="other")
+    eventually(lambda: state_of(store, job) == "succeeded")
+
+    for pid in (frozen.pid, *children(frozen.pid)):
+        os.kill(pid, signal.SIGCONT)
+
+    refusals = eventually(lambda: store.run(calls.refusals(job)))
+    assert [(refusal.reason, refusal.worker) for refusal in refusals] == [("token_mismatch", "frozen")]
+    assert refusals[0].token < refusals[0].current_token
+    assert rows(database, "select said, token from effects") == [("paid", refusals[0].current_token)]
+    other.signal(signal.SIGTERM)
+    assert other.wait() == 0
+    after = enqueue(store, task="spend", args='{"said": "again"}')
+    eventually(lambda: state_of(store, after) == "succeeded")
+
+
+# the board and the pulse, by themselves
+
+
+def lease(job: int) -> Lease:
+    return Lease(job, job + 100, uuid4(), 1.5, 7.25)
+
+
+def test_the_board_shows_each_lease_until_it_is_wiped():
+    mine = Board.make(3)
+    one, two = lease(1), lease(2)
+    first, second = mine.write(one), mine.write(two)
+    other = Board.open(os.dup(mine.file.fileno()), 3)
+
+    assert {held for _, _, held in other.held()} == {one, two}
+    mine.wipe(first[0])
+    assert [held for _, _, held in other.held()] == [two]
+    assert mine.room == 2
+
+    other.say(*second, 9.5, "held")
+    assert mine.answer(*second) == (9.5, "held")
+    other.close()
+    mine.close()
+
+
+def test_an_answer_to_an_earlier_lease_in_the_same_slot_is_ignored():
+    mine = Board.make(1)
+    slot, old = mine.write(lease(1))
+    mine.say(slot, old, 0.0, "lost")
+    mine.wipe(slot)
+    slot, new = mine.write(lease(2))
+
+    assert mine.answer(slot, old) == (0.0, "lost")
+    assert mine.answer(slot, new) is None
+    mine.close()
+
+
+def test_an_answer_half_written_is_nobodys(monkeypatch):
+    """Whatever the reader catches between two of the writer's steps, it is not a word on the new lease."""
+    made = Board.make(1)
+    slot, old = made.write(lease(1))
+    made.say(slot, old, 0.0, "lost")
+    made.wipe(slot)
+    slot, new = made.write(lease(2))
+    seen = []
+
+    class Watched:
+        @staticmethod
+        def pack_into(buffer, at, *values):
+            seen.append(made.answer(slot, new))
+            spoken.pack_into(buffer, at, *values)
+            seen.append(made.answer(slot, new))
+
+    spoken = board.SPOKEN
+    monkeypatch.setattr(board, "SPOKEN", Watched)
+    made.say(slot, new, 5.0, "held")
+
+    assert seen == [None, None]
+    assert made.answer(slot, new) == (5.0, "held")
+    made.close()
+
+
+def test_a_pulse_is_missed_when_neither_loop_nor_processor_moved_for_a_lease(monkeypatch):
+    now, vital = [100.0], [Vital("S", "10+5")]
+    monkeypatch.setattr(pulse.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(pulse, "read_vital", lambda pid: vital[0])
+    watched = Pulse(1)
+
+    assert watched.beats(1, lease=15.0)
+    now[0] += 14
+    assert watched.beats(1, lease=15.0)
+    now[0] += 2
+    assert not watched.beats(1, lease=15.0)
+
+    assert watched.beats(2, lease=15.0)  # the loop turned
+    now[0] += 16
+    vital[0] = Vital("R", "900+5")
+    assert watched.beats(2, lease=15.0)  # it only computed: that is moving, too
+
+    vital[0] = Vital("T", "901+5")
+    assert not watched.beats(3, lease=15.0)
+
+
+def test_a_process_that_is_not_there_has_no_pulse():
+    assert read_vital(2**22 - 1).state == "X"
+    assert read_vital(os.getpid()).state in "RS"

@@ -1,0 +1,331 @@
+"""job.transaction: the handler's rows, the success and the ledger entry, together or not at all."""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import IsolationLevel
+from psycopg.rows import dict_row
+
+from faultline.errors import AlreadySettled, FaultlineError, LeaseLost, SyncInAsync
+from faultline.job import Job
+from faultline.store import calls
+from tests.support import enqueue, new_job, outcomes, state_of
+from tests.worker.harness import drain, eventually, execute, quick, rows, short, working
+
+INSERT = "insert into effects (job_id, token, said) values (%s, %s, %s)"
+TAKE = "update faultline.active set token = token + 1, claim = gen_random_uuid() where id = %s"
+
+
+def effects(dsn: str) -> list[str]:
+    return [said for (said,) in rows(dsn, "select said from effects order by at")]
+
+
+def steal(dsn: str, job_id: int) -> None:
+    """What a reap and another worker's claim leave behind: a higher token, another claim."""
+    execute(dsn, TAKE, job_id)
+
+
+@pytest.fixture(params=["async", "thread"])
+def writing(request: pytest.FixtureRequest) -> Any:
+    """Makes a handler, async or plain, that writes an effect in a transaction and does something before its end."""
+
+    def make(
+        before_the_end=lambda job, conn: None,
+        result="done",
+        returns=None,
+        after=lambda job: None,
+        isolation=None,
+    ):
+        async def write(job: Job) -> Any:
+            async with job.transaction(result=result, isolation=isolation) as conn:
+                await conn.execute(INSERT, [job.id, job.token, "written"])
+                await asyncio.to_thread(before_the_end, job, conn)
+            after(job)
+            return returns
+
+        def write_in_thread(job: Job) -> Any:
+            with job.transaction(result=result, isolation=isolation) as conn:
+                conn.execute(INSERT, [job.id, job.token, "written"])
+                before_the_end(job, conn)
+            after(job)
+            return returns
+
+        handler = write if request.param == "async" else write_in_thread
+        handler.__name__ = "write"
+        return handler
+
+    return make
+
+
+def test_rows_success_and_ledger_appear_together(database, store, writing):
+    job = enqueue(store, task="write")
+    seen: list[Any] = []
+
+    def look(running: Job, _: Any) -> None:
+        seen.append((effects(database), state_of(store, running.id), outcomes(store, running.id)))
+
+    drain(database, writing(look))
+
+    assert seen == [([], "running", [])]
+    assert effects(database) == ["written"]
+    assert store.run(calls.get(job)).result == "done"
+    assert outcomes(store, job) == ["succeeded"]
+    assert rows(database, "select count(distinct xmin::text) from (select xmin from effects union all"
+                " select xmin from faultline.ledger) as written") == [(1,)]  # fmt: skip
+
+
+def test_an_exception_in_the_block_rolls_everything_back(database, store, writing):
+    job = enqueue(store, task="write")
+
+    def fail(*_: Any) -> None:
+        raise ValueError("after the insert")
+
+    drain(database, writing(fail))
+
+    assert effects(database) == []
+    assert outcomes(store, job) == ["failed"]
+
+
+def test_a_lost_lease_rolls_everything_back_and_is_recorded(database, store, writing, caplog):
+    caplog.set_level(logging.WARNING)
+    job = enqueue(store, task="write")
+
+    drain(database, writing(lambda running, _: steal(database, running.id)))
+
+    assert effects(database) == []
+    assert state_of(store, job) == "running"
+    (refusal,) = store.run(calls.refusals(job))
+    assert refusal.reason == "token_mismatch"
+    assert (refusal.token, refusal.current_token) == (1, 2)
+    (event,) = [record for record in caplog.records if getattr(record, "event", "") == "stale_write_blocked"]
+    assert (event.facts["stale_token"], event.facts["current_token"]) == (1, 2)
+    assert event.facts["reason"] == "token_mismatch"
+    assert "claim" not in event.facts
+
+
+def test_a_loss_swallowed_in_a_savepoint_is_raised_at_the_blocks_end(database, store):
+    raised: list[BaseException] = []
+
+    async def swallow(job: Job) -> None:
+        try:
+            async with job.transaction() as conn:
+                await conn.execute(INSERT, [job.id, job.token, "written"])
+                await asyncio.to_thread(steal, database, job.id)
+                with contextlib.suppress(psycopg.Error):
+                    async with conn.transaction():
+                        await conn.execute(
+                            "select faultline.fence(%s, %s, gen_random_uuid())", [job.id, job.token]
+                        )
+        except LeaseLost as lost:
+            raised.append(lost)
+            raise
+
+    job = enqueue(store, task="swallow")
+
+    drain(database, swallow)
+
+    assert [type(error) for error in raised] == [LeaseLost]
+    assert effects(database) == []
+    assert state_of(store, job) == "running"
+
+
+def test_a_handler_that_swallows_the_loss_altogether_does_not_succeed(database, store):
+    """Its rows were rolled back: a success without them would be work that nobody did."""
+
+    def swallow(job: Job) -> str:
+        with contextlib.suppress(LeaseLost), job.transaction() as conn:
+            conn.execute(INSERT, [job.id, job.token, "written"])
+            steal(database, job.id)
+        return "all is well"
+
+    job = enqueue(store, task="swallow")
+
+    drain(database, swallow)
+
+    assert effects(database) == []
+    assert state_of(store, job) == "running"
+    assert len(store.run(calls.refusals(job))) == 1
+
+
+@pytest.mark.parametrize("isolation", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
+def test_at_repeatable_read_the_fence_comes_first(database, store, writing, isolation):
+    """Its row is locked from the start, so nobody can take the job while the block runs."""
+    job = enqueue(store, task="write")
+    seen: list[Any] = []
+
+    def look(running: Job, conn: Any) -> None:
+        seen.append(rows(database, "select id from faultline.active for no key update skip locked"))
+
+    drain(database, writing(look, isolation=isolation))
+
+    assert seen == [[]]
+    assert effects(database) == ["written"]
+    assert outcomes(store, job) == ["succeeded"]
+
+
+def test_a_block_at_repeatable_read_may_last_longer_than_a_lease(database, store, writing):
+    """No beat can renew a row that its own transaction has locked; nobody can take it either."""
+    job = enqueue(store, task="write")
+
+    with working(database, writing(lambda *_: threading.Event().wait(2.5), isolation=IsolationLevel.REPEATABLE_READ),
+                 config=short()):  # fmt: skip
+        eventually(lambda: outcomes(store, job))
+
+    assert outcomes(store, job) == ["succeeded"]
+    assert effects(database) == ["written"]
+
+
+def test_isolation_and_row_factory_are_the_blocks_own(database, store):
+    seen = []
+
+    async def first(job: Job) -> None:
+        async with job.transaction(isolation=IsolationLevel.SERIALIZABLE) as conn:
+            conn.row_factory = dict_row
+
+    async def second(job: Job) -> None:
+        async with job.transaction() as conn:
+            row = await (await conn.execute("select current_setting('transaction_isolation')")).fetchone()
+            seen.append(row)
+
+    enqueue(store, task="first")
+    drain_config = quick(jobs_max=1)
+    enqueue(store, task="second")
+
+    drain(database, first, second, config=drain_config)
+
+    assert seen == [("read committed",)]
+
+
+def test_a_job_commits_once(database, store, writing):
+    raised: list[BaseException] = []
+
+    def again(job: Job) -> None:
+        try:
+            job.transaction()
+        except AlreadySettled as error:
+            raised.append(error)
+
+    job = enqueue(store, task="write")
+
+    drain(database, writing(after=again))
+
+    assert [type(error) for error in raised] == [AlreadySettled]
+    assert outcomes(store, job) == ["succeeded"]
+
+
+def test_a_value_returned_after_the_block_is_reported_and_the_committed_result_stays(
+    database, store, writing, caplog
+):
+    job = enqueue(store, task="write")
+
+    drain(database, writing(returns="too late"))
+
+    assert store.run(calls.get(job)).result == "done"
+    assert any("returned a value after job.transaction()" in record.message for record in caplog.records)
+
+
+def test_an_error_after_the_block_is_reported_and_the_success_stays(database, store, writing, caplog):
+    job = enqueue(store, task="write")
+
+    def fail(_: Job) -> None:
+        raise ValueError("too late")
+
+    drain(database, writing(after=fail))
+
+    assert outcomes(store, job) == ["succeeded"]
+    assert any("its success stands" in record.message and record.exc_info for record in caplog.records)
+
+
+def test_a_block_that_rolled_back_may_be_tried_again_in_the_same_attempt(database, store):
+    async def twice(job: Job) -> None:
+        with contextlib.suppress(ValueError):
+            async with job.transaction() as conn:
+                await conn.execute(INSERT, [job.id, job.token, "first"])
+                raise ValueError
+        async with job.transaction(result=2) as conn:
+            await conn.execute(INSERT, [job.id, job.token, "second"])
+
+    job = enqueue(store, task="twice")
+
+    drain(database, twice)
+
+    assert effects(database) == ["second"]
+    assert store.run(calls.get(job)).result == 2
+
+
+def test_a_result_that_cannot_be_kept_stops_the_block_before_it_begins(database, store, writing):
+    job = enqueue(store, task="write")
+
+    drain(database, writing(result=object()))
+
+    assert effects(database) == []
+    assert outcomes(store, job) == ["failed"]
+    assert store.run(calls.get(job)).error.startswith("BadDocument")
+
+
+def test_each_kind_of_handler_is_told_its_own_kind_of_block(database, store):
+    raised: dict[str, BaseException] = {}
+
+    async def wrong(job: Job) -> None:
+        try:
+            with job.transaction():
+                pass
+        except SyncInAsync as error:
+            raised["with in the loop"] = error
+
+    def wrong_in_thread(job: Job) -> None:
+        async def enter() -> None:
+            async with job.transaction():
+                pass
+
+        try:
+            asyncio.run(enter())
+        except FaultlineError as error:
+            raised["async with elsewhere"] = error
+
+    jobs = [enqueue(store, task="wrong"), enqueue(store, task="wrong_in_thread")]
+
+    drain(database, wrong, wrong_in_thread)
+
+    assert "use `async with`" in str(raised["with in the loop"])
+    assert "use `with`" in str(raised["async with elsewhere"])
+    assert [state_of(store, job) for job in jobs] == ["succeeded"] * 2
+
+
+def test_many_threads_may_commit_at_once(database, store):
+    """Each finds its own lease among those in hand, while the others come and go."""
+
+    def write(job: Job) -> None:
+        with job.transaction(result=job.id) as conn:
+            conn.execute(INSERT, [job.id, job.token, str(job.id)])
+
+    ids = store.run(calls.enqueue_many([new_job(task="write", max_attempts=1)] * 300))
+
+    drain(database, write, config=quick(jobs_max=8))
+
+    assert sorted(effects(database), key=int) == [str(job) for job in sorted(ids)]
+    assert rows(database, "select distinct outcome::text from faultline.ledger") == [("succeeded",)]
+
+
+def test_cancelled_while_it_commits_a_job_gets_the_databases_answer(database, store, writing):
+    """A timeout that falls into the commit does not cut it short: the rows say what happened, and it happened once."""
+    job = enqueue(store, task="write", timeout=timedelta(seconds=0.6))
+    blocker = psycopg.connect(database)
+
+    def lock_the_row(running: Job, _: Any) -> None:
+        blocker.execute("select from faultline.active where id = %s for update", [running.id])
+        threading.Timer(1.2, blocker.rollback).start()
+
+    with working(database, writing(lock_the_row), config=short(), watchdog=False):
+        eventually(lambda: outcomes(store, job))
+
+    blocker.close()
+    assert outcomes(store, job) == ["succeeded"]
+    assert effects(database) == ["written"]
+    assert store.run(calls.refusals(job)) == []
