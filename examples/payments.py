@@ -2,8 +2,8 @@
 
     FAULTLINE_DSN=postgresql://... python examples/payments.py
 
-The provider outside the database is given the job's idempotency key, the same in every attempt, and its token,
-which only grows. Here the provider answers the first attempt with an error, after it has taken the money.
+The provider outside the database is given the job's idempotency key, the same in every attempt, and its
+token, which only grows. Here the provider answers the first attempt with an error, after it took the money.
 """
 
 import asyncio
@@ -35,16 +35,21 @@ async def charge(job: Job, order_id: int, amount: int) -> None:
 
 async def main() -> None:
     async with await aconnect(app.settings.require_dsn()) as conn:
-        await conn.execute("create table if not exists shop_orders (id int primary key, paid int not null default 0)")
+        await conn.execute(
+            "create table if not exists shop_orders (id int primary key, paid int not null default 0)"
+        )
         await conn.execute("insert into shop_orders values (7) on conflict (id) do update set paid = 0")
 
         handle = await charge.using(key="order-7").aenqueue(order_id=7, amount=120)
         again = await charge.using(key="order-7").aenqueue(order_id=7, amount=120)
         print("the same job:", handle.id == again.id)
 
-        working = asyncio.create_task(work(app.registry, app.settings, WorkerConfig(queues={"billing": None}), stop_after=2))
-        print("result:", await handle.aresult(timeout=30))
+        working = asyncio.create_task(
+            work(app.registry, app.settings, WorkerConfig(queues={"billing": None}), stop_after=2)
+        )
+        await handle.aresult(timeout=30)
         await working
+        print("result:", (await handle.ainfo()).result)
 
         paid = await (await conn.execute("select paid from shop_orders where id = 7")).fetchone()
         print("paid:", paid and paid[0], "charges at the provider:", len(charged))

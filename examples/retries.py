@@ -1,6 +1,6 @@
 """What a handler can say: come back later, give up, never mind; and what its retry rules say for it.
 
-    FAULTLINE_DSN=postgresql://... python examples/retries.py
+FAULTLINE_DSN=postgresql://... python examples/retries.py
 """
 
 import asyncio
@@ -36,7 +36,8 @@ async def main() -> None:
     await work(app.registry, app.settings, WorkerConfig(), stop_after=7)
     for handle in handles:
         info = await handle.ainfo()
-        print(f"{info.args['url']:10} {info.state:10} attempt {info.attempt}  {info.result or info.error or ''}"[:100])
+        told = info.result or (info.error or "").partition("\n")[0]
+        print(f"{info.args['url']:10} {info.state:10} attempt {info.attempt}  {told}")
 
     dead = [info.id for info in await app.ajobs(state="dead")]
     await app.areplay(dead[0])

@@ -1,6 +1,6 @@
 """Enqueue in your own transaction: the user and the welcome mail exist together, or neither does.
 
-    FAULTLINE_DSN=postgresql://... python examples/signup.py
+FAULTLINE_DSN=postgresql://... python examples/signup.py
 """
 
 import asyncio
@@ -31,8 +31,8 @@ def sign_up(conn: psycopg.Connection, email: str) -> None:
 
 def main() -> None:
     with psycopg.connect(app.settings.require_dsn(), autocommit=True) as conn:
-        conn.execute("create table if not exists shop_users (id int generated always as identity, email text)")
-        conn.execute("truncate shop_users")
+        conn.execute("drop table if exists shop_users")
+        conn.execute("create table shop_users (id int generated always as identity, email text)")
         sign_up(conn, "ada@example.org")
         try:
             sign_up(conn, "not-an-address")

@@ -1,8 +1,8 @@
 """A way to the server that can be cut: a TCP proxy on 127.0.0.1, with one thread a connection.
 
-It knows just enough of the protocol to cut around a statement: before it arrives, or after it was carried out and
-before its reply comes back. What is to be recognised must be sent as text, so ask for `pooler="transaction"`, where
-statements are not prepared.
+It knows just enough of the protocol to cut around a statement: before it arrives, or after it was carried out
+and before its reply comes back. What is to be recognised must be sent as text, so ask for
+`pooler="transaction"`, where statements are not prepared.
 """
 
 import contextlib
@@ -37,8 +37,8 @@ class Proxy:
     def dsn(self) -> str:
         """The same database, through the proxy."""
         return make_conninfo(
-            **{**self._target, "host": "127.0.0.1", "port": self._listener.getsockname()[1], "sslmode": "disable",
-               "gssencmode": "disable"}
+            **{**self._target, "host": "127.0.0.1", "port": self._listener.getsockname()[1],
+               "sslmode": "disable", "gssencmode": "disable"}
         )  # fmt: skip
 
     def cut(self, statement: str, when: When) -> None:

@@ -30,7 +30,8 @@ async def work(
 ) -> int:
     """Run a worker, with a watchdog beside it, until it is told to stop; answers its exit code.
 
-    With `signals` the process is the worker's own: it obeys SIGTERM and Ctrl-C, and it ends even if a handler won't.
+    With `signals` the process is the worker's own: it obeys SIGTERM and Ctrl-C, and it ends even if a handler
+    will not.
     """
     worker = Worker(tasks, settings, config, name)
     if signals:

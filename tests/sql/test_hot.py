@@ -11,29 +11,31 @@ from tests.support import LEASE, claim_many, new_job
     "args", ["{}", '{"order": 12345, "customer": "Ada"}', '{"text": "' + "x" * 300 + '"}']
 )
 def test_every_claim_and_every_heartbeat_is_heap_only(database, db, args):
-    """While nobody holds the horizon back; somebody may for an instant, so the best of a few tries counts."""
+    """While no transaction of the server is older; other tests have some, so the best of many tries is it."""
     store = Store(database, connections_max=1)
 
-    shares: list[float] = []
-    while len(shares) < 5 and 1.0 not in shares:
-        shares.append(heap_only_share(store, db, args))
+    best = 0.0
+    for _ in range(100):
+        best = max(best, heap_only_share(store, db, args))
+        if best == 1.0:
+            break
     store.close()
 
-    assert max(shares) == 1.0
+    assert best == 1.0
 
 
 def heap_only_share(store, db, args):
-    """Of all updates by the claims and two beats of a thousand jobs, how many were heap-only."""
+    """Of all updates by the claim and two beats of some pages of jobs, how many were heap-only."""
     before = updates(db)
-    store.run(calls.enqueue_many([new_job(args=args) for _ in range(1000)]))
-    leases = [lease for _ in range(10) for lease in claim_many(store, 100)]
+    store.run(calls.enqueue_many([new_job(args=args) for _ in range(200)]))
+    leases = [lease for _ in range(2) for lease in claim_many(store, 100)]
     for _ in range(2):
         store.run(calls.heartbeat(leases, LEASE))
-    store.run(calls.complete_many(leases, ["null"] * 1000))
+    store.run(calls.complete_many(leases, ["null"] * 200))
     with store.connection() as conn:
         conn.execute("select pg_stat_force_next_flush()")
     all_of_them, heap_only = (after - then for after, then in zip(updates(db), before, strict=True))
-    assert all_of_them == 3000
+    assert all_of_them == 600
     return heap_only / all_of_them
 
 

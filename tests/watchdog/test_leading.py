@@ -8,8 +8,8 @@ from tests.worker.harness import eventually, execute, rows
 
 
 def leader(dsn: str) -> int | None:
-    ((number,),) = rows(dsn, "select leader from faultline.rounds")
-    return number
+    leading: list[tuple[int | None]] = rows(dsn, "select leader from faultline.rounds")
+    return leading[0][0]
 
 
 def test_one_leads_and_the_others_stand_by(database, store, guard):

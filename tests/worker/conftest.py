@@ -1,4 +1,4 @@
-"""What tests of the worker need: a store, tables for effects, real workers that are gone after the test, a proxy."""
+"""What tests of the worker need: a store, tables for effects, real workers, and a way that can be cut."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +12,10 @@ from tests.support import Clock
 from tests.support_proxy import Proxy
 from tests.worker.harness import LEASE, RealWorker, execute
 
-TABLES = "create table {} (job_id bigint not null, token bigint not null, said text, at timestamptz default clock_timestamp())"
+TABLES = (
+    "create table {} (job_id bigint not null, token bigint not null, said text,"
+    " at timestamptz default clock_timestamp())"
+)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Workers for tests: one in this process, on a thread and loop of its own; and real ones, to be killed and frozen."""
+"""Workers for tests: one in this process, on a loop of its own; and real ones, to be killed and frozen."""
 
 import asyncio
 import contextlib
@@ -67,7 +67,8 @@ class InProcess:
         self.error: BaseException | None = None
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
-        self._job = work(tasks, Settings(dsn=dsn, pooler=pooler), config, on_ready=self._is_ready, **how)  # type: ignore[arg-type]
+        settings = Settings.read(dsn, pooler)
+        self._job = work(tasks, settings, config, on_ready=self._is_ready, **how)
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> "InProcess":
@@ -194,10 +195,10 @@ def is_alive(pid: int) -> bool:
 def rows(dsn: str, sql: str, *args: Any) -> list[Any]:
     """What the database holds, asked by hand."""
     with psycopg.connect(dsn, autocommit=True) as conn:
-        return conn.execute(sql, args or None).fetchall()  # type: ignore[arg-type]
+        return conn.execute(sql, args or None).fetchall()
 
 
 def execute(dsn: str, sql: str, *args: Any) -> None:
     """What a person with psql does."""
     with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute(sql, args or None)  # type: ignore[arg-type]
+        conn.execute(sql, args or None)

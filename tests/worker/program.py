@@ -6,12 +6,9 @@ import re
 import sys
 import time
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import psycopg
-
-sys.path[:0] = [str(Path(__file__).parents[2] / "src"), str(Path(__file__).parents[2])]
 
 from faultline.config import Settings, WorkerConfig
 from faultline.job import Job

@@ -1,4 +1,4 @@
-"""A.ix: a connection that breaks around a commit or a settling is resolved by rows before anything is said."""
+"""A.ix: what became of a commit whose connection broke is told by rows, before anything is said."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker.harness import drain, eventually, quick, rows, working
 
 INSERT = "insert into effects (job_id, token, said) values (%s, %s, 'written')"
-PLAIN = {"pooler": "transaction"}  # statements as text, so that the proxy can tell them apart
+PLAIN: dict[str, Any] = {"pooler": "transaction"}  # statements as text, so that the proxy can tell them apart
 
 
 @pytest.fixture(params=["async", "thread"])

@@ -18,7 +18,7 @@ tenant: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="
 
 
 def test_a_handler_may_take_the_job_first_or_not_at_all(database, store):
-    seen = {}
+    seen: dict[str, object] = {}
 
     async def with_job(job: Job, number: int) -> None:
         seen["with_job"] = (job.id, job.task, job.attempt, job.max_attempts, job.queue, number, job.lost)

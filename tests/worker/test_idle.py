@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from faultline.job import Job
 from faultline.store import calls
+from faultline.store.run import Store
 from tests.support import enqueue, new_job, state_of
 from tests.worker.harness import drain, eventually, execute, quick, rows, working
 
@@ -23,6 +25,10 @@ COMMITS = "select sum(xact_commit)::int from pg_stat_database where datname = cu
 
 async def work(job: Job) -> int:
     return job.id
+
+
+def succeeded(store: Store, job: int) -> bool:
+    return state_of(store, job) == "succeeded"
 
 
 def commits(dsn: str) -> int:
@@ -50,7 +56,7 @@ def test_a_wake_up_ends_the_pause(database, store):
         for _ in range(5):
             job = enqueue(store, task="work")
             store.run(calls.wake("default"))
-            eventually(lambda job=job: state_of(store, job) == "succeeded", 20)
+            eventually(partial(succeeded, store, job), 20)
 
 
 def test_the_poll_finds_what_nobody_announced(database, store):
@@ -84,7 +90,7 @@ def test_in_pooler_mode_it_listens_not_and_prepares_nothing(database, store):
 
 @pytest.fixture
 def bouncer(server, database):
-    """PgBouncer in transaction mode before this test's database, with fewer sessions than the worker has connections."""
+    """PgBouncer in transaction mode before this test's database, with fewer sessions than connections."""
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if program is None:
         pytest.skip("pgbouncer is not installed")

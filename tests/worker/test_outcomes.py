@@ -1,5 +1,6 @@
 """How an attempt ends: what a handler returns or raises becomes what the database holds."""
 
+import asyncio
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -132,8 +133,6 @@ def ends_its_iterator() -> None:
 
 
 async def cancels_itself() -> None:
-    import asyncio
-
     task = asyncio.create_task(asyncio.sleep(10))
     await asyncio.sleep(0)
     task.cancel()
@@ -158,12 +157,13 @@ async def healthy(job: Job) -> int:
 
 RULES = Retry(on={KeyError: bury, FileNotFoundError: ignore, OSError: Constant(HOUR * 2)})
 HANDLERS: list[Callable[..., Any] | TaskSpec] = [
-    nothing, a_value, snooze_returned, snooze_raised, cancel_returned, cancel_raised, dead_returned, dead_raised,
+    nothing, a_value, snooze_returned, snooze_raised, cancel_returned, cancel_raised, dead_returned,
+    dead_raised,
     spec_of(failing, retry=Constant(HOUR)), spec_of(failing_in_thread, retry=Constant(HOUR)),
     spec_of(rules_retry, retry=RULES), spec_of(rules_bury, retry=RULES), spec_of(rules_ignore, retry=RULES),
-    spec_of(own_policy, retry=patient), long_error, unreadable_error, strange_error, not_serialisable, too_large,
-    cyclic, exits, exits_in_thread, own_base, ends_its_iterator, cancels_itself, strange_words, strange_snooze,
-    endless_snooze, healthy,
+    spec_of(own_policy, retry=patient), long_error, unreadable_error, strange_error, not_serialisable,
+    too_large, cyclic, exits, exits_in_thread, own_base, ends_its_iterator, cancels_itself, strange_words,
+    strange_snooze, endless_snooze, healthy,
 ]  # fmt: skip
 
 

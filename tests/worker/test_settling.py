@@ -117,7 +117,7 @@ def test_a_result_that_the_database_refuses_costs_its_batch_nothing(database, st
 
 
 def test_settling_that_fails_in_a_way_nobody_foresaw_does_not_keep_the_lease(database, store):
-    """What cannot be settled is let go: a pacemaker that went on beating for it would keep it from everybody."""
+    """What cannot be settled is let go: a pacemaker that went on beating would keep it from everybody."""
     execute(database, "create function break_it() returns trigger language plpgsql as"
             " $$ begin raise exception 'nobody foresaw this' using errcode = 'XX000'; end $$")  # fmt: skip
 

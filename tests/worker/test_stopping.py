@@ -1,4 +1,4 @@
-"""Leaving in good order: SIGTERM, a grace, a second SIGTERM; what is not finished goes back with its attempt."""
+"""Leaving in good order: SIGTERM, a grace, a second SIGTERM; the unfinished goes back with its attempt."""
 
 import asyncio
 import signal

@@ -33,7 +33,7 @@ def steal(dsn: str, job_id: int) -> None:
 
 @pytest.fixture(params=["async", "thread"])
 def writing(request: pytest.FixtureRequest) -> Any:
-    """Makes a handler, async or plain, that writes an effect in a transaction and does something before its end."""
+    """Makes a handler, async or plain, that writes an effect and does something before the block's end."""
 
     def make(
         before_the_end=lambda job, conn: None,
@@ -173,8 +173,9 @@ def test_a_block_at_repeatable_read_may_last_longer_than_a_lease(database, store
     """No beat can renew a row that its own transaction has locked; nobody can take it either."""
     job = enqueue(store, task="write")
 
-    with working(database, writing(lambda *_: threading.Event().wait(2.5), isolation=IsolationLevel.REPEATABLE_READ),
-                 config=short()):  # fmt: skip
+    handler = writing(lambda *_: threading.Event().wait(2.5), isolation=IsolationLevel.REPEATABLE_READ)
+
+    with working(database, handler, config=short()):
         eventually(lambda: outcomes(store, job))
 
     assert outcomes(store, job) == ["succeeded"]
@@ -314,7 +315,7 @@ def test_many_threads_may_commit_at_once(database, store):
 
 
 def test_cancelled_while_it_commits_a_job_gets_the_databases_answer(database, store, writing):
-    """A timeout that falls into the commit does not cut it short: the rows say what happened, and it happened once."""
+    """A timeout that falls into the commit does not cut it short: it is answered, and it happens once."""
     job = enqueue(store, task="write", timeout=timedelta(seconds=0.6))
     blocker = psycopg.connect(database)
 

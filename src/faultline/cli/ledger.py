@@ -11,8 +11,8 @@ from faultline.job import LedgerEntry, Refusal
 from faultline.store import calls
 
 LEASES = (
-    number("job"), wide("task"), number("token"), wide("worker"), number("try"), word("settled"), number("held"),
-    word("outcome"), wide("error"),
+    number("job"), wide("task"), number("token"), wide("worker"), number("try"), word("settled"),
+    number("held"), word("outcome"), wide("error"),
 )  # fmt: skip
 REFUSED = (
     number("job"), number("token"), wide("worker"), word("refused at"), number("times"), word("why"),
@@ -46,8 +46,8 @@ def command(terminal: Terminal, refusals: bool, limit: int) -> None:
 def _entry(entry: LedgerEntry) -> tuple[object, ...]:
     held = (entry.settled_at - entry.claimed_at).total_seconds() if entry.claimed_at else None
     return (
-        entry.job_id, entry.task, entry.token, entry.worker, entry.attempt, clock(entry.settled_at), span(held),
-        toned(entry.outcome), first_line(entry.error),
+        entry.job_id, entry.task, entry.token, entry.worker, entry.attempt, clock(entry.settled_at),
+        span(held), toned(entry.outcome), first_line(entry.error),
     )  # fmt: skip
 
 

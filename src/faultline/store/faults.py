@@ -39,7 +39,8 @@ def named_errors() -> Iterator[None]:
         raise named(fault) from fault
     except UnicodeEncodeError as fault:
         raise errors.BadDocument(
-            f"a text holds a character that UTF-8 cannot carry (a lone surrogate) at position {fault.start}; remove it"
+            f"a text holds a character that UTF-8 cannot carry (a lone surrogate) at position {fault.start}; "
+            "remove it"
         ) from fault
 
 
@@ -80,7 +81,8 @@ def _trouble(fault: psycopg.Error, state: str) -> Exception:
         return errors.PermissionDenied(f"{_line(fault)}; grant the role what it needs, or connect as another")
     if state in ("3F000", "42883", "42P01", "42704", "42703"):
         return errors.SchemaOutdated(
-            f"the database lacks something this version of Faultline calls ({_line(fault)}); run `faultline migrate`"
+            f"the database lacks something this version of Faultline calls ({_line(fault)}); "
+            "run `faultline migrate`"
         )
     if state.startswith(_UNAVAILABLE) or (not state and isinstance(fault, psycopg.OperationalError)):
         return errors.ServerUnavailable(f"the server went away or refused: {_line(fault)}; try again")

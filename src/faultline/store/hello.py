@@ -29,7 +29,8 @@ def judge(version: int, read_only: bool, installed: bool, allowed: bool, role: s
         )
     if read_only:
         raise errors.ReadOnlyServer(
-            "the server is read-only (a standby, or default_transaction_read_only is on); connect to the primary"
+            "the server is read-only (a standby, or default_transaction_read_only is on); "
+            "connect to the primary"
         )
     if not installed:
         raise errors.SchemaMissing(
@@ -38,7 +39,8 @@ def judge(version: int, read_only: bool, installed: bool, allowed: bool, role: s
     if not allowed:
         raise errors.PermissionDenied(
             f"the role {role!r} may not use the schema faultline; "
-            f"as its owner: grant usage on schema faultline to {role}; grant execute on all functions in schema faultline to {role}"
+            f"as its owner: grant usage on schema faultline to {role}; "
+            f"grant execute on all functions in schema faultline to {role}"
         )
 
 
@@ -51,5 +53,6 @@ def judge_schema(row: tuple[Any, ...] | None) -> None:
         )
     if oldest_client > LATEST:
         raise errors.SchemaTooNew(
-            f"the database's schema needs clients that know {oldest_client}, this one knows {LATEST}; upgrade faultline-queue"
+            f"the database's schema needs clients that know {oldest_client}, this one knows {LATEST}; "
+            "upgrade faultline-queue"
         )

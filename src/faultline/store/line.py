@@ -24,8 +24,9 @@ _NOT_NOW = ("40", "55P03", "57014", "58")
 class Line:
     """Connects when it is first used, and again after it broke; the caller decides when to try again.
 
-    CannotConnect means that nothing was sent; ServerUnavailable that the call may or may not have been carried out.
-    ReadOnlyServer comes after a failover, from a server that was the primary: a new connection may find the new one.
+    CannotConnect means that nothing was sent; ServerUnavailable that the call may or may not have been
+    carried out. ReadOnlyServer comes after a failover, from a server that was the primary: a new connection
+    may find the new one.
     """
 
     def __init__(self, dsn: str, *, prepare: bool = True) -> None:

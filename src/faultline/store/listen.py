@@ -15,8 +15,8 @@ CHANNEL = "faultline"
 async def listen(dsn: str, heard: Callable[[str], None], pause: Callable[[], float]) -> None:
     """Call `heard` with each queue that may have work, until cancelled.
 
-    Only a hint, so trouble is not worth a word: while the connection is gone the poll does its work, and `pause`
-    says how long to wait before it is made again.
+    Only a hint, so trouble is not worth a word: while the connection is gone the poll does its work, and
+    `pause` says how long to wait before it is made again.
     """
     while True:
         try:

@@ -74,7 +74,8 @@ def _standing(conn: psycopg.Connection[Any]) -> Standing:
     number = max(applied, default=0)
     if number > LATEST:
         raise SchemaTooNew(
-            f"the database's schema is at {number}, this program knows {LATEST}; upgrade faultline-queue before migrating"
+            f"the database's schema is at {number}, this program knows {LATEST}; "
+            "upgrade faultline-queue before migrating"
         )
     pending = tuple(step for step in migrations() if step.number not in applied)
     return Standing(number, pending, functions_differ=functions != fingerprint())

@@ -140,9 +140,10 @@ def queues(rows: list[Row]) -> list[tuple[str, int]]:
 def job(row: Row) -> JobInfo:
     """A row of the view `jobs`, in its order of columns."""
     return JobInfo(
-        id=row[0], state=JobState(row[1]), task=row[2], queue=row[3], priority=row[4], args=row[5], result=row[6],
-        attempt=row[7], max_attempts=row[8], crashes=row[9], run_at=row[10], created_at=row[11], claimed_at=row[12],
-        lease_until=row[13], finished_at=row[14], worker=row[15], token=row[16], error=row[17], key=row[18],
+        id=row[0], state=JobState(row[1]), task=row[2], queue=row[3], priority=row[4], args=row[5],
+        result=row[6], attempt=row[7], max_attempts=row[8], crashes=row[9], run_at=row[10],
+        created_at=row[11], claimed_at=row[12], lease_until=row[13], finished_at=row[14],
+        worker=row[15], token=row[16], error=row[17], key=row[18],
     )  # fmt: skip
 
 

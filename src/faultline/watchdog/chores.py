@@ -17,6 +17,9 @@ BATCH = 500
 PRUNE_BATCH = 1000
 SOONEST = 0.02
 
+EARLY = 0.9
+"""The share of a tick after which a round may begin: `every` calls a little early, and not in vain."""
+
 SHARE = 20
 """Walking the lanes takes at most one twentieth of a core: after it, a rest of twenty times its time."""
 
@@ -32,7 +35,7 @@ class Rounds:
 
     async def __call__(self) -> float | None:
         """One turn; answers in how many seconds the next waiting job falls due."""
-        if await self.line.run(calls.round_(self.tick)):
+        if await self.line.run(calls.round_(self.tick * EARLY)):
             await self._walk()
         elif not self._expects:
             return None

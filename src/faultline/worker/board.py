@@ -1,12 +1,12 @@
 """The lease board: what a worker holds, in memory that its pacemaker shares.
 
-The worker writes a lease on it before any handler runs, so a handler that then holds the interpreter's lock for
-minutes cannot keep the pacemaker from beating for it. The pacemaker writes back what became of each beat. No
-message can be late, no pipe can fill up: what stands on the board is what is true now.
+The worker writes a lease on it before any handler runs, so a handler that then holds the interpreter's lock
+for minutes cannot keep the pacemaker from beating for it. The pacemaker writes back what became of each beat.
+No message can be late, no pipe can fill up: what stands on the board is what is true now.
 
 Each slot has two halves, one writer each. A half read while it is written can only name a lease that does not
-exist: the database answers "lost" for it, and the worker ignores answers whose generation is not its own. Each
-writer clears the generation first and writes it last, so a half written answer has none.
+exist: the database answers "lost" for it, and the worker ignores answers whose generation is not its own.
+Each writer clears the generation first and writes it last, so a half written answer has none.
 """
 
 import mmap
@@ -50,7 +50,7 @@ class Board:
 
     @classmethod
     def make(cls, slots: int) -> "Board":
-        file = tempfile.TemporaryFile(prefix="faultline-board-")
+        file = tempfile.TemporaryFile(prefix="faultline-board-")  # noqa: SIM115 - `close` closes it
         file.truncate(HEADER_BYTES + slots * SLOT_BYTES)
         return cls(file, slots)
 

@@ -31,7 +31,7 @@ class Companion:
     async def start(self) -> None:
         board = self.shelf.board
         fd = board.file.fileno()
-        self.process = subprocess.Popen(
+        self.process = subprocess.Popen(  # noqa: ASYNC220 - asyncio's own would watch it with a thread or a signal
             [sys.executable, "-m", "faultline.worker.pacemaker", str(fd), str(board.slots)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

@@ -55,7 +55,7 @@ class Feeder:
         self.woken = shelf.woken
         self.found_nothing = asyncio.Event()
         self.closed = asyncio.Event()
-        self._closing = False
+        self._closing = asyncio.Event()
         config = shelf.config
         self._shared = [name for name, limit in config.queues.items() if limit is None]
         self._limited = {name: limit for name, limit in config.queues.items() if limit is not None}
@@ -68,7 +68,7 @@ class Feeder:
 
         A claim that is under way comes to its end: cut off, its jobs would have to wait for a lease.
         """
-        self._closing = True
+        self._closing.set()
         self.woken.set()
         self.shelf.hungry.set()
 
@@ -79,14 +79,14 @@ class Feeder:
 
     async def _claim_on(self) -> None:
         pause = PAUSE_FIRST
-        while not self._closing:
+        while not self._closing.is_set():
             if not self.shelf.wanted():
                 self.shelf.hungry.clear()
                 await self.shelf.hungry.wait()
                 continue
             self.woken.clear()
             full = await self._feed()
-            if self._closing:
+            if self._closing.is_set():
                 return
             if full:
                 pause = PAUSE_FIRST
@@ -165,7 +165,7 @@ class Feeder:
         here = self.shelf.at_work_on()
         for row in rows:
             hand = self._take(row, claim, sent)
-            if self._closing:
+            if self._closing.is_set():
                 hand.stopping = "leaving"
             elif old := here.get(row.id):
                 # We have claimed what an attempt here still works on: its lease is lost, and two of one job
@@ -197,13 +197,13 @@ class Feeder:
         self.shelf.put(hand)
         if hears(logging.DEBUG):
             emit(
-                "lease_acquired", logging.DEBUG, job_id=row.id, token=row.token, worker=self.worker, task=row.task,
-                attempt=row.attempt,
+                "lease_acquired", logging.DEBUG, job_id=row.id, token=row.token, worker=self.worker,
+                task=row.task, attempt=row.attempt,
             )  # fmt: skip
         return hand
 
     def _own_lease(self, lease: timedelta) -> float:
-        """A job brings its own lease: of a short one the pacemaker has to know before it sleeps through it."""
+        """A job brings its own lease: of a short one the pacemaker has to know before it sleeps past it."""
         seconds = lease.total_seconds()
         if seconds < self._lease:
             self.hurry(seconds)

@@ -18,8 +18,8 @@ class Hand:
     """
 
     __slots__ = (
-        "lease", "job", "spec", "args", "retry", "timeout_at", "safe_at", "slot", "generation", "runner", "stopping",
-        "told", "committing", "fenced", "settled", "lost", "abandoned",
+        "lease", "job", "spec", "args", "retry", "timeout_at", "safe_at", "slot", "generation", "runner",
+        "stopping", "told", "committing", "fenced", "settled", "lost", "abandoned",
     )  # fmt: skip
 
     def __init__(
@@ -48,7 +48,7 @@ class Hand:
         self.committing = False
         """True while job.transaction speaks its last words: the database answers, nobody cuts them short."""
         self.fenced = False
-        """True while its own transaction holds its row's lock: no beat can renew it, and nobody can take it."""
+        """True while its own transaction holds its row's lock: no beat renews it, and nobody takes it."""
         self.settled = False
         """True once job.transaction has committed: nothing more is to be said."""
         self.lost: LeaseLost | None = None
@@ -57,7 +57,7 @@ class Hand:
         """True when its thread would not stop: the slot is given up, the thread may still run."""
 
     def heard(self, board: Board) -> Answer | None:
-        """The pacemaker's last word on this lease; a renewal moves the moment until which it is surely ours."""
+        """The pacemaker's last word on this lease; a renewal moves the end until which it is surely ours."""
         answer = board.answer(self.slot, self.generation)
         if answer is not None and (answer.word == "held" or (answer.word == "busy" and self.fenced)):
             self.safe_at = max(self.safe_at, answer.safe_until)

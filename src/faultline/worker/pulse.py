@@ -3,7 +3,10 @@
 import os
 import subprocess
 import time
+from pathlib import Path
 from typing import NamedTuple
+
+PROC = Path("/proc")
 
 
 class Vital(NamedTuple):
@@ -42,7 +45,7 @@ class Pulse:
 
 def read_vital(pid: int) -> Vital:
     """From /proc where there is one, else from ps."""
-    if os.path.exists("/proc/self/stat"):
+    if PROC.joinpath("self/stat").exists():
         return _from_proc(pid)
     said = subprocess.run(["ps", "-o", "state=,time=", "-p", str(pid)], capture_output=True, text=True).stdout
     state, _, cpu = said.strip().partition(" ")
@@ -51,9 +54,8 @@ def read_vital(pid: int) -> Vital:
 
 def _from_proc(pid: int) -> Vital:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            # After the name in parentheses, which may itself hold spaces and parentheses.
-            fields = stat.read().rpartition(b")")[2].split()
+        # After the name in parentheses, which may itself hold spaces and parentheses.
+        fields = PROC.joinpath(str(pid), "stat").read_bytes().rpartition(b")")[2].split()
     except FileNotFoundError:
         return Vital("X", "")
     return Vital(fields[0].decode(), f"{fields[11].decode()}+{fields[12].decode()}")

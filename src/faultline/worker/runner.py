@@ -19,7 +19,6 @@ from faultline.outcome import Cancel, Dead, Done, Failed, Outcome, Snooze
 from faultline.task import TaskSpec
 from faultline.telemetry import current, emit
 from faultline.telemetry.events import hears
-from faultline.worker.context import inside
 from faultline.worker.hand import Hand
 from faultline.worker.judge import after_raise, after_refusal, after_stop, unknown_task
 from faultline.worker.settler import Settler
@@ -43,37 +42,63 @@ class Runners:
         self.settler = settler
         self.worker = worker
         self.threads = Threads(shelf.config.threads_max)
+        self._away: dict[Hand, asyncio.Event] = {}
+        self._clean = copy_context()
 
     async def run(self) -> None:
-        """Take and run jobs until cancelled."""
+        """Take and run jobs until cancelled.
+
+        A handler that leaves something in its context would leave it to the next one; then another runner
+        takes over, with a clean context: as good as a task a job, and free while nobody does it.
+        """
+        while True:
+            await asyncio.create_task(self._run_on(), context=self._clean.copy())
+
+    async def _run_on(self) -> None:
+        """Run jobs until one leaves something behind in this context."""
         me = asyncio.current_task()
         assert me is not None
-        shelf, done, turned_at = self.shelf, 0, 0.0
+        shelf, done, turned_at, spoiled = self.shelf, 0, 0.0, False
+        while not spoiled:
+            if shelf.buffer and shelf.buffer[0].stopping is None:
+                hand = shelf.buffer.popleft()
+            else:
+                hand = await self._next()
+            hand.runner = me
+            shelf.running.add(hand)
+            token = current.set(hand.job)
+            before = copy_context()
+            try:
+                outcome = await self._attempt(hand)
+            finally:
+                shelf.running.discard(hand)
+                hand.runner = None
+            spoiled = copy_context() != before
+            current.reset(token)
+            if hand.told:
+                _forget_cancelling(me)
+            shelf.finished_count += 1
+            self.settler.take(hand, outcome)
+            shelf.ask_for_more()
+            if hand.abandoned:
+                await self._until_back(hand)
+            done += 1
+            if done % YIELD_EVERY == 0 or time.monotonic() - turned_at > TURN_MAX:
+                await asyncio.sleep(0)
+                turned_at = time.monotonic()
+
+    async def _next(self) -> Hand:
+        """The next job that may be started; those told to stop before they began are settled here."""
+        shelf = self.shelf
         while True:
             while not shelf.buffer:
                 shelf.filled.clear()
                 shelf.hungry.set()
                 await shelf.filled.wait()
             hand = shelf.buffer.popleft()
-            if hand.stopping:
-                self.settler.take(hand, after_stop(hand))
-                continue
-            hand.runner = me
-            shelf.running.add(hand)
-            try:
-                outcome = await self._attempt(hand)
-            finally:
-                shelf.running.discard(hand)
-                hand.runner = None
-            if hand.told:
-                _forget_cancelling(me)
-            shelf.finished_count += 1
-            self.settler.take(hand, outcome)
-            shelf.ask_for_more()
-            done += 1
-            if done % YIELD_EVERY == 0 or time.monotonic() - turned_at > TURN_MAX:
-                await asyncio.sleep(0)
-                turned_at = time.monotonic()
+            if hand.stopping is None:
+                return hand
+            self.settler.take(hand, after_stop(hand))
 
     async def _attempt(self, hand: Hand) -> Outcome | LeaseLost | None:
         """Run one handler; whatever happens becomes an outcome, or None when there is nothing left to say."""
@@ -102,11 +127,10 @@ class Runners:
         return None if hand.settled else outcome
 
     async def _call(self, hand: Hand, spec: TaskSpec, kwargs: dict[str, Any]) -> Any:
-        context = copy_context()
-        context.run(current.set, hand.job)
-        args = (hand.job,) if spec.takes_job else ()
         if spec.is_async:
-            return await inside(context, context.run(spec.handler, *args, **kwargs))
+            return await (spec.handler(hand.job, **kwargs) if spec.takes_job else spec.handler(**kwargs))
+        context = copy_context()
+        args = (hand.job,) if spec.takes_job else ()
         thread = self.threads.submit(lambda: _caught(context, spec.handler, args, kwargs))
         try:
             value, error = await asyncio.wrap_future(thread)
@@ -125,10 +149,12 @@ class Runners:
         """
         hand.abandoned = True
         self.shelf.abandon(hand)
+        self._away[hand] = asyncio.Event()
         if not thread.done() and hand.stopping != "not_renewed":
             log.warning(
-                "the thread of job %d (%s) goes on after its lease ended (%s); its writes are fenced, its slot is lost "
-                "until it returns: look at job.lost between its steps", hand.job.id, hand.job.task, hand.stopping,
+                "the thread of job %d (%s) goes on after its lease ended (%s); its writes are fenced, its "
+                "slot is lost until it returns: look at job.lost between its steps",
+                hand.job.id, hand.job.task, hand.stopping,
             )  # fmt: skip
         loop = asyncio.get_running_loop()
 
@@ -138,8 +164,14 @@ class Runners:
 
         thread.add_done_callback(ended)
 
+    async def _until_back(self, hand: Hand) -> None:
+        """The thread has not ended, so neither has this runner's turn: never more at once than `jobs_max`."""
+        if back := self._away.get(hand):
+            await back.wait()
+
     def _came_back(self, hand: Hand) -> None:
         self.shelf.came_back(hand)
+        self._away.pop(hand).set()
         if hand.lost is not None and hand.lost.reason != "not_renewed":
             self.settler.take_late(hand, hand.lost)
 
@@ -183,7 +215,8 @@ class Runners:
     def _facts(self, hand: Hand) -> dict[str, Any]:
         job = hand.job
         return {
-            "job_id": job.id, "token": job.token, "worker": self.worker, "task": job.task, "attempt": job.attempt,
+            "job_id": job.id, "token": job.token, "worker": self.worker, "task": job.task,
+            "attempt": job.attempt,
         }  # fmt: skip
 
 
@@ -208,6 +241,6 @@ def _forget_cancelling(me: "asyncio.Task[Any]") -> None:
 
 def _already(hand: Hand) -> FaultlineError:
     return AlreadySettled(
-        f"job {hand.job.id} ({hand.job.task}) returned a value after job.transaction() had settled it; the committed "
-        "result stays: pass it as job.transaction(result=...) and return nothing"
+        f"job {hand.job.id} ({hand.job.task}) returned a value after job.transaction() had settled it; the "
+        "committed result stays: pass it as job.transaction(result=...) and return nothing"
     )

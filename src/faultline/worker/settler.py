@@ -71,7 +71,7 @@ class Settler:
         self._rest.set()
 
     def take_late(self, hand: Hand, lost: LeaseLost) -> None:
-        """A thread we had let go of was refused its commit: its lease is off our hands, its refusal is not."""
+        """A thread we had let go of was refused its commit: the lease is not ours any more, that is."""
         self._take_singly(hand, lost)
 
     @property
@@ -225,6 +225,7 @@ class Settler:
     def _say_refused(self, hand: Hand, reason: str, current_token: int | None) -> None:
         hand.job._lose()
         emit(
-            "stale_write_blocked", logging.WARNING, job_id=hand.job.id, token=hand.job.token, worker=self.worker,
-            task=hand.job.task, stale_token=hand.job.token, current_token=current_token, reason=reason,
+            "stale_write_blocked", logging.WARNING, job_id=hand.job.id, token=hand.job.token,
+            worker=self.worker, task=hand.job.task, stale_token=hand.job.token,
+            current_token=current_token, reason=reason,
         )  # fmt: skip

@@ -72,7 +72,8 @@ class Shelf:
     def wanted(self) -> int:
         """How many more jobs to claim: for the free runners, plus what they finish in about 100 ms.
 
-        Nothing while more than half of that is still there: a few large claims cost less than many small ones.
+        Never more than fits, and nothing while more than half of that is still there: a few large claims cost
+        less than many small ones.
         """
         ahead = self._ahead()
         self._low_mark = ahead // 2

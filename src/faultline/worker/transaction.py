@@ -15,6 +15,7 @@ from faultline.errors import (
     AlreadySettled,
     FaultlineError,
     LeaseLost,
+    LossReason,
     OutcomeUnknown,
     ServerUnavailable,
     SyncInAsync,
@@ -238,7 +239,7 @@ class WorkTransaction:
         """Do not even try with a lease that may have ended: the database would refuse, but at a cost."""
         hand = self._hand
         if hand.stopping or hand.seconds_left(self._lender.board) <= 0:
-            reason = "cancelled" if hand.stopping == "cancel" else "not_renewed"
+            reason: LossReason = "cancelled" if hand.stopping == "cancel" else "not_renewed"
             raise LeaseLost(hand.lease.job_id, hand.lease.token, None, reason)
 
     def _check_broken(self, error: BaseException) -> None:
@@ -263,7 +264,8 @@ class WorkTransaction:
                 ) from broken
             case "gone":
                 raise OutcomeUnknown(
-                    f"job {self._hand.lease.job_id}: the reply to its commit was lost, and its queue keeps no trace of it"
+                    f"job {self._hand.lease.job_id}: the reply to its commit was lost, and its queue keeps "
+                    "no trace of it"
                 ) from broken
             case _:
                 lost = LeaseLost(self._hand.lease.job_id, self._hand.lease.token, None, "settled")
@@ -274,8 +276,8 @@ class WorkTransaction:
         """Past our own deadline: hands off, and let the watchdog decide."""
         if self._hand.stopping or self._hand.seconds_left(self._lender.board) <= 0:
             raise OutcomeUnknown(
-                f"job {self._hand.lease.job_id}: the connection broke in its commit and the database stayed away until "
-                "the lease ended; the ledger will tell"
+                f"job {self._hand.lease.job_id}: the connection broke in its commit and the database stayed "
+                "away until the lease ended; the ledger will tell"
             ) from trouble
 
 

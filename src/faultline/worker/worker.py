@@ -81,8 +81,13 @@ class Worker:
             await agreet(conn)
         lines = [Line(self.dsn, prepare=self.prepare) for _ in range(3)]
         outage = Outage(self.config.lease_for.total_seconds())
-        self.id = await outage.outlast(lambda: lines[0].run(self._hello()))
+        try:
+            self.id = await outage.outlast(lambda: lines[0].run(self._hello()))
+        except BaseException:
+            await lines[0].close()
+            raise
         undo_context = install_context()
+        speak_again = _hush_pools()
         self._shelf = Shelf(self.config)
         self._shelf.left = stop_after
         self._lender = self._make_lender()
@@ -98,6 +103,7 @@ class Worker:
             await self._goodbye(lines)
             self._shelf.board.close()
             undo_context()
+            speak_again()
             settled = self._shelf.settled_count
             emit("worker_exit", worker=self.id, name=self.name, code=self.exit_code, settled=settled)
         return self.exit_code
@@ -203,10 +209,19 @@ class Worker:
         await asyncio.to_thread(self._lender.store.close)
 
 
+def _hush_pools() -> Callable[[], None]:
+    """In an outage the driver's pools tell each failed try; the worker tells it once in five seconds."""
+    pools = logging.getLogger("psycopg.pool")
+    before = pools.level
+    if before == logging.NOTSET:
+        pools.setLevel(logging.ERROR)
+    return lambda: pools.setLevel(before)
+
+
 async def _until(true: Callable[[], bool], seconds: float) -> None:
     """Wait until something is true, or the time is over."""
     give_up_at = time.monotonic() + seconds
-    while not true() and time.monotonic() < give_up_at:
+    while not true() and time.monotonic() < give_up_at:  # noqa: ASYNC110 - many things may make it true
         await asyncio.sleep(0.01)
 
 
