@@ -6,6 +6,9 @@ import time
 from collections import Counter
 from datetime import timedelta
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 from faultline.job import Job
 from faultline.store import calls
 from tests.support import enqueue, new_job, outcomes, state_of
@@ -71,7 +74,7 @@ def test_a_queue_never_runs_more_than_its_limit(database, store):
 
 
 def test_a_queue_at_its_limit_goes_on_as_soon_as_it_has_room(database, store):
-    """Not after the next poll: with a poll of ten seconds these would take minutes."""
+    """An ended job leaves room, and that is a reason to look again: nobody waits for the poll."""
 
     async def work() -> None:
         await asyncio.sleep(0.001)
@@ -174,6 +177,26 @@ def test_jobs_with_a_short_lease_of_their_own_keep_it(database, store):
         eventually(lambda: outcomes(store, job))
 
     assert outcomes(store, job) == ["succeeded"]
+
+
+def test_d11_a_table_locked_for_long_costs_nobody_anything(database, store):
+    """A bad migration: claims, beats and settlings run into the lock timeout, and are tried again."""
+    name = conninfo_to_dict(database)["dbname"]
+    execute(database, f'alter database "{name}" set lock_timeout = 50')
+
+    async def work() -> None:
+        await asyncio.sleep(0.3)
+
+    with working(database, work):
+        first = enqueue(store, task="work", max_attempts=1)
+        eventually(lambda: state_of(store, first) == "running")
+        with psycopg.connect(database) as migration:
+            migration.execute("lock table faultline.active in access exclusive mode")
+            time.sleep(1)
+        second = enqueue(store, task="work", max_attempts=1)
+        eventually(lambda: state_of(store, second) == "succeeded")
+
+    assert outcomes(store, first) == outcomes(store, second) == ["succeeded"]
 
 
 def test_a_worker_survives_what_a_role_or_an_admin_does_to_its_statements(database, store):

@@ -10,7 +10,7 @@ from datetime import timedelta
 from faultline.job import Job
 from faultline.store import calls
 from faultline.telemetry import current
-from tests.support import enqueue, new_job
+from tests.support import enqueue, new_job, outcomes
 from tests.worker.harness import drain, eventually, quick, working
 
 log = logging.getLogger("shop")
@@ -149,14 +149,22 @@ def test_a_handler_that_ate_its_cancellation_leaves_nothing_to_the_next(database
             return "told"
         return "untold"
 
+    async def cancels_its_own() -> None:
+        task = asyncio.create_task(asyncio.sleep(30))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
     first = enqueue(store, task="eats", timeout=timedelta(seconds=0.3))
-    second = enqueue(store, task="groups")
+    second = enqueue(store, task="cancels_its_own")
+    third = enqueue(store, task="groups")
 
-    with working(database, eats, groups, config=quick(jobs_max=1)):
-        eventually(lambda: store.run(calls.get(second)).state == "succeeded")
+    with working(database, eats, groups, cancels_its_own, config=quick(jobs_max=1)):
+        eventually(lambda: store.run(calls.get(third)).state == "succeeded")
 
-    assert store.run(calls.get(second)).result == "told"
-    assert store.run(calls.get(first)).state in ("succeeded", "queued")
+    assert store.run(calls.get(third)).result == "told"
+    assert outcomes(store, second) == ["failed"]
+    assert outcomes(store, first)[0] in ("succeeded", "failed")
 
 
 def test_a_handler_that_never_waits_does_not_keep_the_others_from_being_recorded(database, store):

@@ -44,11 +44,10 @@ def test_d3_an_outage_of_two_leases_costs_no_attempt(own_server, tmp_path):
     try:
         for worker in workers:
             worker.wait_ready()
-        paid = [
-            enqueue(store, task="spend", args='{"said": "paid"}') for _ in range(20)
-        ]  # their pools are open now
+        # Their pools are open, then, and have something to lose.
+        paid = [enqueue(store, task="spend", args='{"said": "paid"}') for _ in range(20)]
         eventually(lambda: all(state_of(store, job) == "succeeded" for job in paid))
-        long = [enqueue(store, task="nap", args='{"seconds": 4}', max_attempts=1) for _ in workers]
+        long = [enqueue(store, task="doze", args='{"seconds": 4}', max_attempts=1) for _ in workers]
         eventually(lambda: all(state_of(store, job) == "running" for job in long))
         waiting = store.run(calls.enqueue_many([new_job(task="quick", max_attempts=1, queue="default")] * 50))
         store.close()

@@ -16,7 +16,7 @@ from faultline.errors import AlreadySettled, FaultlineError, LeaseLost, SyncInAs
 from faultline.job import Job
 from faultline.store import calls
 from tests.support import enqueue, new_job, outcomes, state_of
-from tests.worker.harness import drain, eventually, execute, quick, rows, short, working
+from tests.worker.harness import InProcess, drain, eventually, execute, quick, rows, short, working
 
 INSERT = "insert into effects (job_id, token, said) values (%s, %s, %s)"
 TAKE = "update faultline.active set token = token + 1, claim = gen_random_uuid() where id = %s"
@@ -137,20 +137,28 @@ def test_a_loss_swallowed_in_a_savepoint_is_raised_at_the_blocks_end(database, s
 
 def test_a_handler_that_swallows_the_loss_altogether_does_not_succeed(database, store):
     """Its rows were rolled back: a success without them would be work that nobody did."""
+    attempts: list[int] = []
+    workers: list[InProcess] = []
 
     def swallow(job: Job) -> str:
-        with contextlib.suppress(LeaseLost), job.transaction() as conn:
+        attempts.append(job.token)
+        with contextlib.suppress(LeaseLost), job.transaction(result="done") as conn:
             conn.execute(INSERT, [job.id, job.token, "written"])
-            steal(database, job.id)
-        return "all is well"
+            if len(attempts) == 1:
+                (hand,) = workers[0].worker._shelf.running
+                hand.safe_at = (
+                    0.0  # as if no beat had come through: refused here, before the database is asked
+                )
+        return "" if len(attempts) > 1 else "all is well"
 
-    job = enqueue(store, task="swallow")
+    with working(database, swallow) as worker:
+        workers.append(worker)
+        job = enqueue(store, task="swallow")
+        eventually(lambda: state_of(store, job) == "succeeded")
 
-    drain(database, swallow)
-
-    assert effects(database) == []
-    assert state_of(store, job) == "running"
-    assert len(store.run(calls.refusals(job))) == 1
+    assert outcomes(store, job) == ["released", "succeeded"]
+    assert effects(database) == ["written"]
+    assert store.run(calls.get(job)).result == "done"
 
 
 @pytest.mark.parametrize("isolation", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
