@@ -95,7 +95,8 @@ def test_a_burst_is_told_at_its_start_and_after_its_end(shop, heard):
         shop.charge.enqueue(n)
     windows = (time.monotonic() - started) / WINDOW_SECONDS
 
-    assert 2 <= len(heard()) <= windows + 3
+    # One a window, and one at each end; half as much again for a machine that is late with its timers.
+    assert 2 <= len(heard()) <= windows * 1.5 + 5
 
 
 def test_an_async_burst_is_told_at_its_start_and_after_its_end(shop, heard):

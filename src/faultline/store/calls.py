@@ -71,18 +71,16 @@ def fence(lease: Lease) -> Call[None]:
     return Call("fence", lease.proof, read=rows.nothing)
 
 
-def complete(lease: Lease, result: str) -> Call[None]:
+def complete(lease: Lease, result: str | None) -> Call[None]:
     return Call("complete", {**lease.proof, "result": result}, read=rows.nothing)
 
 
 def complete_many(
-    leases: Sequence[Lease], results: Sequence[str], worker: int | None = None
+    leases: Sequence[Lease], results: Sequence[str | None], worker: int | None = None
 ) -> Call[list[Answer]]:
-    return Call(
-        "complete_many",
-        {**_proofs(leases), "results": Many(list(results), "text"), "worker": worker},
-        read=rows.answers,
-    )
+    # Most handlers return nothing: then nothing is sent for it.
+    sent = Many(list(results), "text") if any(results) else None
+    return Call("complete_many", {**_proofs(leases), "results": sent, "worker": worker}, read=rows.answers)
 
 
 def fail(lease: Lease, error: str, delay: timedelta) -> Call[str]:

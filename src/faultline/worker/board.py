@@ -47,6 +47,8 @@ class Board:
         self._map = mmap.mmap(file.fileno(), HEADER_BYTES + slots * SLOT_BYTES)
         self._free = list(range(slots - 1, -1, -1))
         self._generation = 0
+        self._claim: UUID | None = None
+        self._claim_bytes = b""
 
     @classmethod
     def make(cls, slots: int) -> "Board":
@@ -69,11 +71,16 @@ class Board:
         slot = self._free.pop()
         self._generation += 1
         at = HEADER_BYTES + slot * SLOT_BYTES
-        HELD.pack_into(
-            self._map, at + 8, lease.job_id, lease.token, lease.claim.bytes, lease.lease_for, lease.taken_at
-        )
+        job_id, token, claim, lease_for, taken_at = lease
+        HELD.pack_into(self._map, at + 8, job_id, token, self._bytes_of(claim), lease_for, taken_at)
         GENERATION.pack_into(self._map, at, self._generation)
         return slot, self._generation
+
+    def _bytes_of(self, claim: UUID) -> bytes:
+        """A claim call grants hundreds of leases with one id: worked out once for all of them."""
+        if claim is not self._claim:
+            self._claim, self._claim_bytes = claim, claim.bytes
+        return self._claim_bytes
 
     def wipe(self, slot: int) -> None:
         """Take a lease off the board."""

@@ -179,26 +179,24 @@ class Feeder:
 
     def _take(self, row: Claimed, claim: UUID, sent: float) -> Hand:
         """Put one claimed job on the shelf, its lease on the board."""
-        lease_for = self._lease if row.lease_for is None else self._own_lease(row.lease_for)
-        lease = Lease(row.id, row.token, claim, lease_for, sent)
-        job = Job(
-            row.id, row.task, row.queue, row.attempt, row.max_attempts, row.crashes, row.token, row.key,
-            row.created_at, self.begin,
-        )  # fmt: skip
+        id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, timeout, retry = row
+        lease = Lease(id, token, claim, self._lease if own is None else self._own_lease(own), sent)
+        job = Job(id, task, queue, attempt, attempts, crashes, token, key, created_at, self.begin)
         try:
-            spec = self.tasks.find(row.task)
+            spec = self.tasks.find(task)
         except UnknownTask:
             spec = None
-        timeout = row.timeout or (spec.timeout if spec else None)
+        if timeout is None and spec is not None:
+            timeout = spec.timeout
         seconds = self._timeout if timeout is None else timeout.total_seconds()
         # A moment before the database's own deadline, so that our word on it is there before the watchdog's.
         timeout_at = sent + seconds - min(END_EARLY_MAX, seconds * 0.05)
-        hand = Hand(lease, job, spec, row.args, row.retry, timeout_at, self.shelf.board)
+        hand = Hand(lease, job, spec, args, retry, timeout_at, self.shelf.board)
         self.shelf.put(hand)
         if hears(logging.DEBUG):
             emit(
-                "lease_acquired", logging.DEBUG, job_id=row.id, token=row.token, worker=self.worker,
-                task=row.task, attempt=row.attempt,
+                "lease_acquired", logging.DEBUG, job_id=id, token=token, worker=self.worker, task=task,
+                attempt=attempt,
             )  # fmt: skip
         return hand
 

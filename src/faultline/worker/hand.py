@@ -14,13 +14,25 @@ from faultline.worker.board import Answer, Board
 class Hand:
     """One lease this worker holds.
 
-    Keyed by itself, never by job: an old and a new lease of one job may meet here.
+    Keyed by itself, never by job: an old and a new lease of one job may meet here. What most jobs never
+    come to is said once for the class, since a worker makes tens of thousands a second.
     """
 
-    __slots__ = (
-        "lease", "job", "spec", "args", "retry", "timeout_at", "safe_at", "slot", "generation", "runner",
-        "stopping", "told", "committing", "fenced", "settled", "lost", "abandoned",
-    )  # fmt: skip
+    runner: asyncio.Task[Any] | None = None
+    stopping: str | None = None
+    """Why the handler was told to stop: lost, cancel, not_renewed, timeout, leaving or still_running."""
+    told = False
+    """True once its runner was cancelled for it."""
+    committing = False
+    """True while job.transaction speaks its last words: the database answers, nobody cuts them short."""
+    fenced = False
+    """True while its own transaction holds its row's lock: no beat renews it, and nobody takes it."""
+    settled = False
+    """True once job.transaction has committed: nothing more is to be said."""
+    lost: LeaseLost | None = None
+    """What job.transaction was refused with: it stands, even when the handler swallowed it."""
+    abandoned = False
+    """True when its thread would not stop: the slot is given up, the thread may still run."""
 
     def __init__(
         self,
@@ -40,21 +52,6 @@ class Hand:
         self.timeout_at = timeout_at
         self.safe_at = lease.taken_at + lease.lease_for
         self.slot, self.generation = board.write(lease)
-        self.runner: asyncio.Task[Any] | None = None
-        self.stopping: str | None = None
-        """Why the handler was told to stop: lost, cancel, not_renewed, timeout, leaving or still_running."""
-        self.told = False
-        """True once its runner was cancelled for it."""
-        self.committing = False
-        """True while job.transaction speaks its last words: the database answers, nobody cuts them short."""
-        self.fenced = False
-        """True while its own transaction holds its row's lock: no beat renews it, and nobody takes it."""
-        self.settled = False
-        """True once job.transaction has committed: nothing more is to be said."""
-        self.lost: LeaseLost | None = None
-        """What job.transaction was refused with: it stands, even when the handler swallowed it."""
-        self.abandoned = False
-        """True when its thread would not stop: the slot is given up, the thread may still run."""
 
     def heard(self, board: Board) -> Answer | None:
         """The pacemaker's last word on this lease; a renewal moves the end until which it is surely ours."""

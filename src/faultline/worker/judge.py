@@ -37,7 +37,7 @@ def outcome_of(hand: Hand, error: BaseException) -> Outcome:
         case Bury(reason):
             return Dead(reason or describe_error(error))
         case Ignore():
-            return Done("null")
+            return Done(None)
 
 
 def _rules(hand: Hand) -> Retry:

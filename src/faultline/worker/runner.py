@@ -27,6 +27,9 @@ from faultline.worker.threads import Threads
 
 log = logging.getLogger("faultline.worker")
 
+NOTHING = Done(None)
+WORDS = (Snooze, Cancel, Dead)
+
 YIELD_EVERY = 32
 """Handlers that never wait would keep the loop from everything else."""
 
@@ -183,9 +186,9 @@ class Runners:
             return None
         if hand.lost is not None:
             return after_refusal(hand.lost)
-        if isinstance(value, Snooze | Cancel | Dead):
-            return value
-        return Done("null" if value is None else encode_result(value, hand.job.task))
+        if value is None:
+            return NOTHING
+        return value if isinstance(value, WORDS) else Done(encode_result(value, hand.job.task))
 
     def _raised(self, hand: Hand, error: BaseException) -> Outcome | LeaseLost | None:
         """What a handler raised, as an outcome."""

@@ -41,7 +41,7 @@ class Settler:
         self.single_line = single_line
         self.outage = outage
         self.worker = worker
-        self.done: list[tuple[Hand, str]] = []
+        self.done: list[tuple[Hand, str | None]] = []
         self.rest: deque[Said] = deque()
         self._some = asyncio.Event()
         self._enough = asyncio.Event()
@@ -60,7 +60,7 @@ class Settler:
         else:
             self._take_singly(hand, outcome)
 
-    def _take_done(self, hand: Hand, result: str) -> None:
+    def _take_done(self, hand: Hand, result: str | None) -> None:
         self.done.append((hand, result))
         if len(self.done) >= self.shelf.config.settle_batch:
             self._enough.set()
@@ -107,7 +107,7 @@ class Settler:
                 await self._settle_one(*self.rest.popleft())
                 self._at_work -= 1
 
-    async def _complete(self, batch: list[tuple[Hand, str]]) -> None:
+    async def _complete(self, batch: list[tuple[Hand, str | None]]) -> None:
         """One call for all of them; who is not answered for got through."""
         leases = [hand.lease for hand, _ in batch]
         try:
@@ -127,7 +127,7 @@ class Settler:
         reach("acked")
         self._read(batch, answers)
 
-    def _read(self, batch: list[tuple[Hand, str]], answers: list[Answer]) -> None:
+    def _read(self, batch: list[tuple[Hand, str | None]], answers: list[Answer]) -> None:
         if answers:
             told = {(answer.job_id, answer.token): answer for answer in answers}
             for hand, result in batch:
@@ -143,11 +143,11 @@ class Settler:
             for hand, _ in batch:
                 self.shelf.drop(hand)
 
-    def _wait_for_row(self, hand: Hand, result: str) -> None:
+    def _wait_for_row(self, hand: Hand, result: str | None) -> None:
         self._at_work += 1
         asyncio.get_running_loop().call_later(BUSY_PAUSE, self._try_again, hand, result)
 
-    def _try_again(self, hand: Hand, result: str) -> None:
+    def _try_again(self, hand: Hand, result: str | None) -> None:
         self._at_work -= 1
         self._take_done(hand, result)
 

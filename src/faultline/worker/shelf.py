@@ -23,6 +23,7 @@ class Shelf:
         self.buffer: deque[Hand] = deque()
         self.running: set[Hand] = set()
         self.in_queue: Counter[str] = Counter()
+        """How many jobs are in hand of each queue that has a limit of its own."""
         self.abandoned: list[Hand] = []
         """Those whose threads would not stop: each costs a runner, and no second attempt starts beside it."""
         self.left: int | None = None
@@ -43,7 +44,8 @@ class Shelf:
         return self.board.slots - self.board.room
 
     def put(self, hand: Hand) -> None:
-        self.in_queue[hand.job.queue] += 1
+        if hand.job.queue in self._limited:
+            self.in_queue[hand.job.queue] += 1
         self.buffer.append(hand)
 
     def at_work_on(self) -> dict[int, Hand]:
@@ -63,10 +65,10 @@ class Shelf:
             return
         hand.generation = 0
         self.board.wipe(hand.slot)
-        self.in_queue[hand.job.queue] -= 1
         self.settled_count += 1
         self.ask_for_more()
         if hand.job.queue in self._limited:
+            self.in_queue[hand.job.queue] -= 1
             self.woken.set()
 
     def wanted(self) -> int:
