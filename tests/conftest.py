@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import psycopg
 import pytest
@@ -18,6 +18,8 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
 from faultline.embedded import EmbeddedServer
+from faultline.store.run import Store
+from tests.support import Clock
 
 MEMORY_WANTED = 2 * 1024**3
 
@@ -99,17 +101,45 @@ def _make_template(server: Server, conn: psycopg.Connection, name: str) -> None:
 @pytest.fixture
 def database(server: Server, template: str) -> Iterator[str]:
     """The DSN of a database of this test's own, migrated and empty."""
-    yield from _a_database(server, template)
+    yield from a_database(server, template)
 
 
 @pytest.fixture
 def empty_database(server: Server) -> Iterator[str]:
     """The DSN of a database of this test's own in which Faultline was never installed."""
-    yield from _a_database(server, None)
+    yield from a_database(server, None)
 
 
-def _a_database(server: Server, template: str | None) -> Iterator[str]:
+def a_database(server: Server, template: str | None) -> Iterator[str]:
+    """For fixtures: the DSN of a fresh database, dropped afterwards."""
     name = f"test_{secrets.token_hex(6)}"
     server.create_database(name, template)
     yield server.dsn(name)
     server.drop_database(name)
+
+
+@pytest.fixture(scope="module")
+def shared(server: Server, template: str) -> Iterator[str]:
+    """The DSN of one database for a whole module, where the point of its tests is that nothing changes."""
+    yield from a_database(server, template)
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[Store]:
+    """Calls carried to the test's own database."""
+    store = Store(database)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def db(database: str) -> Iterator[psycopg.Connection[Any]]:
+    """A plain connection, as a person with psql has it."""
+    with psycopg.connect(database, autocommit=True) as conn:
+        yield conn
+
+
+@pytest.fixture
+def clock(database: str) -> Clock:
+    """The database's clock, to be moved rather than waited for."""
+    return Clock(database)

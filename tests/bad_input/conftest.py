@@ -14,20 +14,6 @@ from tests.support import contents
 
 
 @pytest.fixture
-def store(database: str) -> Iterator[Store]:
-    store = Store(database)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def db(database: str) -> Iterator[psycopg.Connection[Any]]:
-    """A plain connection, as a person with psql has it."""
-    with psycopg.connect(database, autocommit=True) as conn:
-        yield conn
-
-
-@pytest.fixture
 def app(database: str) -> Iterator[Faultline]:
     app = Faultline(database)
     yield app

@@ -12,8 +12,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from faultline.cli.root import root
-from faultline.store.run import Store
-from tests.support import Clock
 
 Run = Callable[..., Result]
 
@@ -53,18 +51,6 @@ def ask(on: Run) -> Callable[..., Any]:
         return json.loads(result.stdout)
 
     return ask
-
-
-@pytest.fixture
-def store(database: str) -> Iterator[Store]:
-    store = Store(database)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def clock(database: str) -> Clock:
-    return Clock(database)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 
 from faultline import Faultline, Job, Task
-from faultline.store.run import Store
 
 
 @dataclass(frozen=True)
@@ -34,13 +33,6 @@ def shop(database: str) -> Iterator[Shop]:
 
     yield Shop(app, charge, ping)
     app.close()
-
-
-@pytest.fixture
-def store(database: str) -> Iterator[Store]:
-    store = Store(database)
-    yield store
-    store.close()
 
 
 @pytest.fixture

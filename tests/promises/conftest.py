@@ -6,29 +6,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from faultline.store.run import Store
 from tests.promises.rewriting import shipped_source
 from tests.promises.sessions import Session
-from tests.support import Clock
-
-
-@pytest.fixture
-def store(database: str) -> Iterator[Store]:
-    store = Store(database)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def clock(database: str) -> Clock:
-    return Clock(database)
-
-
-@pytest.fixture
-def db(database: str) -> Iterator[psycopg.Connection[Any]]:
-    """A plain connection, as a person with psql has it."""
-    with psycopg.connect(database, autocommit=True) as conn:
-        yield conn
 
 
 @pytest.fixture

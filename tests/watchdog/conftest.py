@@ -12,7 +12,6 @@ import pytest
 from faultline.store import calls
 from faultline.store.run import Store
 from faultline.watchdog.watchdog import Watchdog
-from tests.support import Clock
 
 TICK = timedelta(milliseconds=200)
 
@@ -51,11 +50,6 @@ def store(database: str) -> Iterator[Store]:
     store.run(calls.configure(default_lease=timedelta(milliseconds=500)))
     yield store
     store.close()
-
-
-@pytest.fixture
-def clock(database: str) -> Clock:
-    return Clock(database)
 
 
 @pytest.fixture

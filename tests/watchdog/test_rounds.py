@@ -157,9 +157,8 @@ def test_a_chore_that_fails_gets_its_next_turn(caplog):
     asyncio.run(run())
 
     assert turns == [1, 1, 1, 1, "ended"]
-    assert [record.message for record in caplog.records] == [
-        "the chore failed; it gets its next turn as usual"
-    ]
+    ours = [record.message for record in caplog.records if record.name == "faultline.watchdog"]
+    assert ours == ["the chore failed; it gets its next turn as usual"]
 
 
 def test_hold_fire_after_a_long_silence(database, store, guard):
