@@ -263,7 +263,9 @@ def test_workers_call_on_while_functions_are_swapped(database, db):
         db.execute("update faultline.settings set functions = ''")
         migrate(database)
     seen = len(done)
-    time.sleep(0.05)
+    give_up_at = time.monotonic() + 20
+    while len(done) <= seen and worker.is_alive() and time.monotonic() < give_up_at:
+        time.sleep(0.01)
     stop.set()
     worker.join(10)
 
