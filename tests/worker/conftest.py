@@ -8,7 +8,6 @@ import pytest
 
 from faultline.store import calls
 from faultline.store.run import Store
-from tests.support import Clock
 from tests.support_proxy import Proxy
 from tests.worker.harness import LEASE, RealWorker, execute
 
@@ -27,11 +26,6 @@ def store(database: str) -> Iterator[Store]:
         execute(database, TABLES.format(name))
     yield store
     store.close()
-
-
-@pytest.fixture
-def clock(database: str) -> Clock:
-    return Clock(database)
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """The pacemaker: it beats for a worker that works, whatever its handlers do, and for no other."""
 
+import asyncio
+import logging
 import os
 import signal
 import threading
@@ -15,7 +17,7 @@ from faultline.worker import board, pulse
 from faultline.worker.board import Board
 from faultline.worker.pulse import Pulse, Vital, read_vital
 from tests.support import enqueue, outcomes, state_of
-from tests.worker.harness import LEASE, children, eventually, is_alive, rows, short, working
+from tests.worker.harness import LEASE, children, drain, eventually, is_alive, rows, short, working
 
 THREE_LEASES = LEASE.total_seconds() * 3
 
@@ -230,3 +232,19 @@ def test_a_pulse_is_missed_when_neither_loop_nor_processor_moved_for_a_lease(mon
 def test_a_process_that_is_not_there_has_no_pulse():
     assert read_vital(2**22 - 1).state == "X"
     assert read_vital(os.getpid()).state in "RS"
+
+
+def test_each_renewal_is_told_as_a_heartbeat(database, store, caplog):
+    """With the job and its token, for whoever listens at DEBUG."""
+
+    async def nap() -> None:
+        await asyncio.sleep(LEASE.total_seconds() * 1.5)
+
+    job = enqueue(store, task="nap", args="{}")
+    with caplog.at_level(logging.DEBUG, logger="faultline.events"):
+        drain(database, nap, config=short())
+
+    told = [record.facts for record in caplog.records if getattr(record, "event", "") == "heartbeat"]
+    assert told
+    assert {(facts["job_id"], facts["task"]) for facts in told} == {(job, "nap")}
+    assert all(facts["token"] > 0 for facts in told)

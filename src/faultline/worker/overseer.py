@@ -4,6 +4,8 @@ import asyncio
 import logging
 import time
 
+from faultline.telemetry import emit
+from faultline.telemetry.events import hears
 from faultline.worker.hand import Hand
 from faultline.worker.outage import Outage
 from faultline.worker.shelf import Shelf
@@ -17,9 +19,10 @@ LOOK_EVERY_MIN = 0.005
 class Overseer:
     """One look for all jobs, where a timer a job would cost more than the job."""
 
-    def __init__(self, shelf: Shelf, outage: Outage) -> None:
+    def __init__(self, shelf: Shelf, outage: Outage, worker: int) -> None:
         self.shelf = shelf
         self.outage = outage
+        self.worker = worker
 
     async def run(self) -> None:
         """Look until cancelled.
@@ -48,7 +51,13 @@ class Overseer:
         return max(LOOK_EVERY_MIN, min(LOOK_EVERY_MAX, shortest / 20, next_end - now))
 
     def _must_stop(self, hand: Hand, now: float) -> str | None:
+        renewed_to = hand.safe_at
         answer = hand.heard(self.shelf.board)
+        if hand.safe_at > renewed_to and hears(logging.DEBUG):
+            job = hand.job
+            emit(
+                "heartbeat", logging.DEBUG, job_id=job.id, token=job.token, worker=self.worker, task=job.task
+            )
         if answer is not None and answer.word in ("lost", "cancel"):
             return answer.word
         if now >= hand.timeout_at:

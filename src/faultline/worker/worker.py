@@ -140,7 +140,7 @@ class Worker:
         stop_after: int | None,
     ) -> None:
         runners = Runners(self._shelf, settler, self.id)
-        overseer = Overseer(self._shelf, outage)
+        overseer = Overseer(self._shelf, outage, self.id)
         parts = [settler.run_batches(), settler.run_rest(), overseer.run(), companion.watch()]
         async with _together(parts), _together([runners.run() for _ in range(self.config.jobs_max)]) as stuck:
             async with _together([feeder.run(), *self._ears(outage)]):
