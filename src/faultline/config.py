@@ -60,7 +60,8 @@ class Settings:
         if self.dsn is None:
             raise ConfigError(
                 "no database was named: set FAULTLINE_DSN, such as postgresql://user@host/database, pass "
-                "dsn=..., or run `faultline dev`, which brings its own"
+                "dsn=... (--dsn on the command line), or run `faultline dev`, which brings its own and "
+                "prints its DSN"
             )
         return self.dsn
 

@@ -14,7 +14,7 @@ from faultline.cli.dev_server import DATABASE, FOLDER
 from faultline.cli.loading import load_app
 from faultline.cli.options import COUNT, Command, told
 from faultline.cli.terminal import Terminal
-from faultline.cli.worker import worker_config
+from faultline.cli.worker import queues_of, worker_config
 from faultline.config import Settings
 from faultline.embedded import EmbeddedServer
 from faultline.running import work
@@ -38,7 +38,7 @@ def command(
 
     Other commands run in the same folder find the database by themselves. Ctrl-C stops both; the data stays.
     """
-    config = worker_config(queues, concurrency)
+    worker_config(queues, concurrency)  # what cannot work is refused before a server is started
     if terminal.dsn or os.environ.get("FAULTLINE_DSN"):
         terminal.remark("`faultline dev` brings its own database: the DSN that was set is not used")
     with EmbeddedServer.open(folder) as server:
@@ -47,7 +47,9 @@ def command(
         os.environ["FAULTLINE_DSN"] = dsn  # before the app is imported, so that it and its children find it
         found = load_app(app)
         found.connect_to(dsn)
+        config = worker_config(queues or queues_of(found), concurrency)
         _greet(terminal, server, folder, dsn, [spec.name for spec in found.registry])
+        terminal.say(f"Works on {', '.join(config.queues)}. Ctrl-C stops the worker and the server.")
         _log_every_job()
         return loops.run(work(found.registry, Settings.read(dsn=dsn), config, name="dev", signals=True))
 
@@ -68,10 +70,9 @@ def _prepared(server: EmbeddedServer) -> str:
 
 def _greet(terminal: Terminal, server: EmbeddedServer, folder: Path, dsn: str, tasks: list[str]) -> None:
     terminal.say(f"PostgreSQL {server.version} in {folder}/, tasks: {', '.join(sorted(tasks)) or 'none'}")
-    terminal.say("Elsewhere, for psql and producers (commands run in this folder need neither):")
+    terminal.say("For psql and your own programs (`faultline` commands run in this folder need neither):")
     terminal.say(f"  psql {shlex.quote(dsn)}")
     terminal.say(f"  export FAULTLINE_DSN={shlex.quote(dsn)}")
-    terminal.say("Ctrl-C stops the worker and the server.")
 
 
 def _log_every_job() -> None:

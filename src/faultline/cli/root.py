@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from faultline import __version__
 from faultline.cli.failing import exit_code_of, line_of
 from faultline.cli.options import Group
 
@@ -37,6 +38,9 @@ class Root(Group):
             # Whoever read our output has gone, as `head` does; Python must not complain of it as it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            sys.exit(0)
         except BaseException as error:
             if os.environ.get("FAULTLINE_DEBUG") == "1" and isinstance(error, Exception):
                 raise
@@ -46,6 +50,7 @@ class Root(Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
+@click.version_option(__version__, prog_name="faultline", message="%(prog)s %(version)s")
 @click.group(cls=Root, epilog="Exit codes: 0 done, 1 error, 2 not understood, 3 a check failed.")
 def root() -> None:
     """Faultline: a job queue on PostgreSQL whose jobs survive their workers."""

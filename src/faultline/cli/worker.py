@@ -36,6 +36,11 @@ def worker_config(
     return WorkerConfig(**{name: value for name, value in asked.items() if value is not None})
 
 
+def queues_of(app: "Faultline") -> list[str]:
+    """Every queue the app's tasks name, and `default`: what a worker serves when it is told nothing else."""
+    return sorted({spec.queue for spec in app.registry} | {"default"})
+
+
 def settings_for(terminal: Terminal, app: "Faultline") -> Settings:
     """The app's own settings, unless --dsn or a running `faultline dev` says otherwise."""
     if terminal.dsn is None and app.settings.dsn is not None:
@@ -49,7 +54,8 @@ def settings_for(terminal: Terminal, app: "Faultline") -> Settings:
 @click.argument("app", metavar="MODULE:APP")
 @click.option(
     "-q", "--queues", multiple=True, metavar="NAME[=N],...",
-    help="Queues to work on, `billing=5` for at most five at once; may be repeated. [default: default]",
+    help="Queues to work on, `billing=5` for at most five at once; may be repeated. "
+    "[default: every queue the app's tasks name, and `default`]",
 )  # fmt: skip
 @click.option("--concurrency", type=COUNT, help="Jobs at once. [default: 10]")
 @click.option("--threads", type=COUNT, help="Threads for plain handlers. [default: as concurrency]")
@@ -84,8 +90,8 @@ def command(
     """
     from faultline.running import work
 
-    config = worker_config(queues, concurrency, threads, lease, grace)
     found = load_app(app)
+    config = worker_config(queues or queues_of(found), concurrency, threads, lease, grace)
     settings = settings_for(terminal, found)
     configure_logging(
         json=None if log is None else log == "json", level="warning" if terminal.quiet else settings.log

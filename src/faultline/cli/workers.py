@@ -21,7 +21,7 @@ COLUMNS = (
 @click.option("--limit", type=LIMIT, default=50, show_default=True, help="At most so many.")
 @told
 def command(terminal: Terminal, gone: bool, limit: int) -> None:
-    """List workers, newest first. `silent` means no heartbeat for a whole lease: it died, or froze."""
+    """List workers, newest first. `silent` means no heartbeat for a default lease: it died, or froze."""
     with terminal.database() as session:
         found = session.run(calls.list_workers(gone, limit))
     terminal.show(

@@ -56,7 +56,7 @@ def _facts(job: JobInfo) -> Table:
     facts = {
         "queue": f"{job.queue}, priority {job.priority}",
         "attempt": f"{job.attempt} of {job.max_attempts}"
-        + (f", {job.crashes} crashes" if job.crashes else ""),
+        + (f", {job.crashes} crash{'es' * (job.crashes > 1)}" if job.crashes else ""),
         "enqueued": f"{clock(job.created_at)} ({ago(job.created_at)})",
         "due": f"{clock(job.run_at)} ({ago(job.run_at)})" if job.run_at != job.created_at else None,
         "ended": f"{clock(job.finished_at)} ({ago(job.finished_at)})" if job.finished_at else None,
