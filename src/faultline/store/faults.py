@@ -70,6 +70,11 @@ def named(fault: psycopg.Error) -> Exception:
     return _trouble(fault, state)
 
 
+def was_swapped(fault: psycopg.Error) -> bool:
+    """Whether a call met a migration that was making the functions anew: it rolled back whole, ask again."""
+    return fault.sqlstate == "XX000" and "cache lookup failed" in str(fault)
+
+
 def _trouble(fault: psycopg.Error, state: str) -> Exception:
     """Errors about the server, the schema or the role rather than about what was asked."""
     if state == "25006" or "recovery is in progress" in str(fault):

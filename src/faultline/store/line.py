@@ -10,7 +10,7 @@ from psycopg import AsyncConnection, AsyncCursor
 from faultline.errors import CannotConnect, ReadOnlyServer, ServerUnavailable
 from faultline.store.call import Call
 from faultline.store.connect import aconnect
-from faultline.store.faults import named_errors
+from faultline.store.faults import named_errors, was_swapped
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class Line:
                 await self._drop()
                 raise ServerUnavailable(f"no answer to {call.name} in {CALL_SECONDS_MAX:.0f} s") from silence
             except psycopg.Error as fault:
-                if (fault.sqlstate or "").startswith(_NOT_NOW):
+                if (fault.sqlstate or "").startswith(_NOT_NOW) or was_swapped(fault):
                     raise ServerUnavailable(f"the server could not do it now: {fault}") from fault
                 raise
             except (ServerUnavailable, ReadOnlyServer, asyncio.CancelledError):

@@ -7,16 +7,20 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from psycopg import AsyncConnection, Connection
+from psycopg.errors import InternalError_
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from faultline.store.call import Call
 from faultline.store.connect import acheck_quiet, aconnect, agreet, check_quiet, connect, conninfo, greet
-from faultline.store.faults import named_errors
+from faultline.store.faults import named_errors, was_swapped
 
 T = TypeVar("T")
 
 POOL_MAX = 8
+SWAPS_MAX = 3
+"""How often a call is repeated that met a migration making the functions anew."""
+
 POOL_WAIT_SECONDS = 10.0
 
 # A pool left to itself tries again after 1, 2, 4 ... 128 seconds, and would sleep through a server's return.
@@ -41,6 +45,12 @@ class Store:
     def run(self, call: Call[T]) -> T:
         """Carry one call, in a transaction of its own."""
         with self.connection() as conn:
+            for _ in range(SWAPS_MAX):
+                try:
+                    return self.run_in(conn, call)
+                except InternalError_ as fault:
+                    if not was_swapped(fault):
+                        raise
             return self.run_in(conn, call)
 
     @staticmethod
@@ -101,6 +111,12 @@ class AsyncStore:
     async def run(self, call: Call[T]) -> T:
         """Carry one call, in a transaction of its own."""
         async with self.connection() as conn:
+            for _ in range(SWAPS_MAX):
+                try:
+                    return await self.run_in(conn, call)
+                except InternalError_ as fault:
+                    if not was_swapped(fault):
+                        raise
             return await self.run_in(conn, call)
 
     @staticmethod
