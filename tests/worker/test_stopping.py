@@ -11,7 +11,7 @@ import pytest
 from faultline.job import Job
 from faultline.store import calls
 from tests.support import enqueue, new_job, outcomes, state_of
-from tests.worker.harness import InProcess, eventually, is_alive, quick, registry, rows, working
+from tests.worker.harness import PATIENCE, InProcess, eventually, is_alive, quick, registry, rows, working
 
 
 def test_p11_sigterm_lets_running_jobs_finish_and_gives_back_the_rest(database, store, real_worker):
@@ -96,18 +96,21 @@ def test_a_claim_under_way_when_the_worker_is_told_to_stop_strands_nobody(databa
 
 
 def test_an_async_handler_that_will_not_be_cancelled_does_not_keep_the_worker(database, store):
-    free = threading.Event()
+    free, begun = threading.Event(), threading.Event()
 
     async def deaf(job: Job) -> None:
+        begun.set()
         while not free.is_set():
             try:
                 await asyncio.sleep(0.05)
             except asyncio.CancelledError:
                 continue
 
-    job = enqueue(store, task="deaf")
+    enqueue(store, task="deaf")
     worker = InProcess(database, registry(deaf), quick(grace=timedelta(seconds=0.2))).start()
-    eventually(lambda: state_of(store, job) == "running")
+    assert begun.wait(
+        PATIENCE
+    )  # claimed is not enough: what was not begun is given back, and nobody is stuck
 
     worker.stop()
     eventually(lambda: worker.worker.stuck)
