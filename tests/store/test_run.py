@@ -174,3 +174,18 @@ def _descriptor():
     number = os.open(os.devnull, os.O_RDONLY)
     yield number
     os.close(number)
+
+
+def test_a_call_that_met_functions_being_made_anew_is_repeated(database, store, db):
+    """What a migration under load can do to a caller, made to happen: once, then never again."""
+    db.execute("create sequence public.met")
+    db.execute(
+        "create or replace function faultline.next_due() returns double precision language plpgsql"
+        " as $$ begin"
+        " if nextval('public.met') <= 2 then"
+        " raise exception 'cache lookup failed for function 1' using errcode = 'XX000'; end if;"
+        " return 7; end $$"
+    )
+
+    assert store.run(calls.next_due()) == 7
+    assert db.execute("select last_value from public.met").fetchone() == (3,)
