@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -95,11 +95,13 @@ class Transaction(Protocol):
 Begin = Callable[["Job", Any, "IsolationLevel | None"], Transaction]
 """How a worker lends `job.transaction` its connections."""
 
+_MOMENT_0 = datetime(2000, 1, 1, tzinfo=UTC)
+
 # One lock for all jobs: it is taken only by the few threads that wait for a loss, and by the loss.
 _waiting = threading.Lock()
 
 
-class Job:
+class Job(msgspec.Struct, eq=False, gc=False):
     """The job now running, as its handler sees it.
 
     Send `token` to the outside world as a fence (it only grows) and `idempotency_key(name)` as a key
@@ -113,36 +115,25 @@ class Job:
     False
     """
 
-    __slots__ = (
-        "id", "task", "queue", "attempt", "max_attempts", "crashes", "token", "key", "created_at",
-        "_begin", "_lost", "_news",
-    )  # fmt: skip
+    id: int
+    task: str
+    queue: str
+    attempt: int
+    max_attempts: int
+    crashes: int
+    token: int
+    key: str | None
+    _created_at: datetime | int
+    """As an int: the database's own count, in microseconds since 2000. Most handlers never ask."""
+    _begin: Begin | None = None
+    _lost: bool = False
+    _news: threading.Event | None = None
 
-    def __init__(
-        self,
-        id: int,
-        task: str,
-        queue: str,
-        attempt: int,
-        max_attempts: int,
-        crashes: int,
-        token: int,
-        key: str | None,
-        created_at: datetime,
-        begin: Begin | None = None,
-    ) -> None:
-        self.id = id
-        self.task = task
-        self.queue = queue
-        self.attempt = attempt
-        self.max_attempts = max_attempts
-        self.crashes = crashes
-        self.token = token
-        self.key = key
-        self.created_at = created_at
-        self._begin = begin
-        self._lost = False
-        self._news: threading.Event | None = None
+    @property
+    def created_at(self) -> datetime:
+        """When the job was enqueued."""
+        made = self._created_at
+        return _MOMENT_0 + timedelta(microseconds=made) if isinstance(made, int) else made
 
     @property
     def lost(self) -> bool:

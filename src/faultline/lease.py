@@ -1,7 +1,20 @@
 """The right to work on one job until a moment."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
+
+
+class Held(Protocol):
+    """Whatever names a lease: the three values every write of a worker must name."""
+
+    @property
+    def job_id(self) -> int: ...
+
+    @property
+    def token(self) -> int: ...
+
+    @property
+    def claim(self) -> UUID: ...
 
 
 class Lease(NamedTuple):

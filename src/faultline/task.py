@@ -167,6 +167,10 @@ class Registry:
         except KeyError:
             raise UnknownTask(f"no task is called {name[:140]!a} here; {self._known(name)}") from None
 
+    def get(self, name: str) -> TaskSpec | None:
+        """The task of this name, or None."""
+        return self._specs.get(name)
+
     def _known(self, name: str) -> str:
         close = difflib.get_close_matches(name[:140], self._specs, n=3)
         known = close or sorted(self._specs)[:10]

@@ -8,7 +8,8 @@ import pytest
 
 from faultline.errors import BadDocument, OutOfBounds
 from faultline.store import calls
-from faultline.store.call import Call, Many
+from faultline.store.arrays import Many
+from faultline.store.call import Call
 from faultline.store.run import Store
 from tests.support import all_at_once, claim_many, claim_one, enqueue, new_job, row_counts, state_of
 

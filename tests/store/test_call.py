@@ -9,7 +9,8 @@ import pytest
 
 from faultline.lease import Lease
 from faultline.store import calls
-from faultline.store.call import Call, Many
+from faultline.store.arrays import Many
+from faultline.store.call import Call
 from tests.support import new_job
 
 
@@ -63,14 +64,14 @@ def test_a_call_renders_to_one_line_with_named_arguments():
     call = Call("complete", {"job_id": 7, "token": 3}, read=len)
 
     assert call.sql == "select * from faultline.complete(job_id => %(job_id)s, token => %(token)s)"
-    assert call.params == {"job_id": 7, "token": 3}
+    assert call.args == {"job_id": 7, "token": 3}
 
 
 def test_an_array_says_its_type_so_that_nobody_has_to_guess_it():
     call = Call("reap", {"ids": Many([], "bigint")}, read=len)
 
     assert call.sql == "select * from faultline.reap(ids => %(ids)b::bigint[])"
-    assert call.params == {"ids": []}
+    assert call.args == {"ids": Many([], "bigint")}
 
 
 def test_a_call_without_arguments_has_none():
@@ -115,7 +116,7 @@ def test_every_call_can_be_prepared(db, name):
     refusal = None
     with db.transaction(force_rollback=True):
         try:
-            db.execute(call.sql, call.params, prepare=True)
+            db.execute(call.sql, call.args, prepare=True)
         except psycopg.Error as fault:
             refusal = fault.sqlstate
 

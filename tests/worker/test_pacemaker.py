@@ -154,10 +154,14 @@ def lease(job: int) -> Lease:
     return Lease(job, job + 100, uuid4(), 1.5, 7.25)
 
 
+def write(board: Board, held: Lease) -> tuple[int, int]:
+    return board.write(held.job_id, held.token, held.claim.bytes, held.lease_for, held.taken_at)
+
+
 def test_the_board_shows_each_lease_until_it_is_wiped():
     mine = Board.make(3)
     one, two = lease(1), lease(2)
-    first, second = mine.write(one), mine.write(two)
+    first, second = write(mine, one), write(mine, two)
     other = Board.open(os.dup(mine.file.fileno()), 3)
 
     assert {held for _, _, held in other.held()} == {one, two}
@@ -173,10 +177,10 @@ def test_the_board_shows_each_lease_until_it_is_wiped():
 
 def test_an_answer_to_an_earlier_lease_in_the_same_slot_is_ignored():
     mine = Board.make(1)
-    slot, old = mine.write(lease(1))
+    slot, old = write(mine, lease(1))
     mine.say(slot, old, 0.0, "lost")
     mine.wipe(slot)
-    slot, new = mine.write(lease(2))
+    slot, new = write(mine, lease(2))
 
     assert mine.answer(slot, old) == (0.0, "lost")
     assert mine.answer(slot, new) is None
@@ -186,10 +190,10 @@ def test_an_answer_to_an_earlier_lease_in_the_same_slot_is_ignored():
 def test_an_answer_half_written_is_nobodys(monkeypatch):
     """Whatever the reader catches between two of the writer's steps, it is not a word on the new lease."""
     made = Board.make(1)
-    slot, old = made.write(lease(1))
+    slot, old = write(made, lease(1))
     made.say(slot, old, 0.0, "lost")
     made.wipe(slot)
-    slot, new = made.write(lease(2))
+    slot, new = write(made, lease(2))
     seen = []
 
     class Watched:

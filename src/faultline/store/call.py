@@ -1,19 +1,14 @@
 """Call: one use of one database function, as a value."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
+
+from faultline.store.arrays import Many
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
-
-
-class Many(NamedTuple):
-    """An array argument and its type: the driver need not look at each element to guess it."""
-
-    values: Sequence[Any]
-    of: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +27,6 @@ class Call(Generic[T]):
     @property
     def sql(self) -> str:
         return _render(self.name, tuple((name, _cast(value)) for name, value in self.args.items()))
-
-    @property
-    def params(self) -> dict[str, Any]:
-        return {name: value.values if isinstance(value, Many) else value for name, value in self.args.items()}
 
 
 def _cast(value: Any) -> str | None:

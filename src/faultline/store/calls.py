@@ -6,9 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from faultline.job import JobInfo, LedgerEntry, NewJob, Refusal
-from faultline.lease import Lease
+from faultline.lease import Held, Lease
 from faultline.store import rows
-from faultline.store.call import Call, Many
+from faultline.store.arrays import Many
+from faultline.store.call import Call
 from faultline.store.rows import Answer, Beat, Claimed, QueueInfo, Reaped, Vitals, WorkerInfo
 
 KEY_KEPT_FOR = timedelta(days=1)
@@ -76,10 +77,10 @@ def complete(lease: Lease, result: str | None) -> Call[None]:
 
 
 def complete_many(
-    leases: Sequence[Lease], results: Sequence[str | None], worker: int | None = None
+    leases: Sequence[Held], results: Sequence[str | None], worker: int | None = None
 ) -> Call[list[Answer]]:
     # Most handlers return nothing: then nothing is sent for it.
-    sent = Many(list(results), "text") if any(results) else None
+    sent = Many(results, "text") if any(results) else None
     return Call("complete_many", {**_proofs(leases), "results": sent, "worker": worker}, read=rows.answers)
 
 
@@ -266,7 +267,7 @@ def worker_stopped(worker: int) -> Call[None]:
     return Call("worker_stopped", {"worker": worker}, read=rows.nothing)
 
 
-def _proofs(leases: Sequence[Lease]) -> dict[str, Many]:
+def _proofs(leases: Sequence[Held]) -> dict[str, Many]:
     """The three values every write of a worker must name, for many leases, in the order of their jobs."""
     return {
         "ids": Many([lease.job_id for lease in leases], "bigint"),

@@ -62,9 +62,11 @@ def connect(dsn: str, **options: Any) -> Connection[Any]:
         raise cannot_connect(dsn, fault) from fault
 
 
-async def aconnect(dsn: str, **options: Any) -> AsyncConnection[Any]:
+async def aconnect(
+    dsn: str, kind: type[AsyncConnection[Any]] = AsyncConnection, **options: Any
+) -> AsyncConnection[Any]:
     try:
-        return await AsyncConnection.connect(conninfo(dsn), autocommit=True, **options)
+        return await kind.connect(conninfo(dsn), autocommit=True, **options)
     except psycopg.Error as fault:
         raise cannot_connect(dsn, fault) from fault
 

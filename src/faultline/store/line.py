@@ -6,11 +6,13 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor
+from psycopg.types.numeric import Int8BinaryLoader
 
 from faultline.errors import CannotConnect, ReadOnlyServer, ServerUnavailable
-from faultline.store.call import Call
+from faultline.store.call import Call, Row
 from faultline.store.connect import aconnect
 from faultline.store.faults import named_errors, was_swapped
+from faultline.store.lean import LeanConnection
 
 T = TypeVar("T")
 
@@ -29,8 +31,10 @@ class Line:
     may find the new one.
     """
 
-    def __init__(self, dsn: str, *, prepare: bool = True) -> None:
+    def __init__(self, dsn: str, *, prepare: bool = True, raw_moments: bool = False) -> None:
+        """With `raw_moments` a timestamp comes as the server's own count of microseconds since 2000."""
         self.dsn = dsn
+        self._raw_moments = raw_moments
         self._prepare = prepare
         self._conn: AsyncConnection[Any] | None = None
         self._cursor: AsyncCursor[Any] | None = None
@@ -38,13 +42,17 @@ class Line:
 
     async def run(self, call: Call[T]) -> T:
         """Carry one call, in a transaction of its own."""
+        return call.read(await self.fetch(call))
+
+    async def fetch(self, call: Call[Any]) -> list[Row]:
+        """Carry one call; the rows of its reply as they came."""
         async with self._turn:
             cursor = await self._connected()
             try:
                 async with asyncio.timeout(CALL_SECONDS_MAX):
                     with named_errors():
-                        await cursor.execute(call.sql, call.params, prepare=self._prepare)
-                        return call.read(await cursor.fetchall())
+                        await cursor.execute(call.sql, call.args, prepare=self._prepare)
+                        return await cursor.fetchall()
             except TimeoutError as silence:
                 await self._drop()
                 raise ServerUnavailable(f"no answer to {call.name} in {CALL_SECONDS_MAX:.0f} s") from silence
@@ -59,8 +67,14 @@ class Line:
 
     async def _connected(self) -> AsyncCursor[Any]:
         if self._cursor is None:
-            self._conn = await aconnect(self.dsn, prepare_threshold=0 if self._prepare else None)
+            self._conn = await aconnect(
+                self.dsn, LeanConnection, prepare_threshold=0 if self._prepare else None
+            )
             self._cursor = self._conn.cursor(binary=True)
+            if self._raw_moments:
+                # A timestamp is an eight byte integer on the wire; making a datetime of it took longer than
+                # reading the rest of a job.
+                self._cursor.adapters.register_loader("timestamptz", Int8BinaryLoader)
         return self._cursor
 
     async def _drop(self) -> None:

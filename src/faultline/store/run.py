@@ -11,6 +11,7 @@ from psycopg.errors import InternalError_
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
+from faultline.store.arrays import teach
 from faultline.store.call import Call
 from faultline.store.connect import acheck_quiet, aconnect, agreet, check_quiet, connect, conninfo, greet
 from faultline.store.faults import named_errors, was_swapped
@@ -56,8 +57,9 @@ class Store:
     @staticmethod
     def run_in(conn: Connection[Any], call: Call[T]) -> T:
         """Carry one call in the caller's own transaction."""
+        teach(conn)
         with named_errors(), conn.cursor(binary=True, row_factory=tuple_row) as cursor:
-            return call.read(cursor.execute(call.sql, call.params).fetchall())
+            return call.read(cursor.execute(call.sql, call.args).fetchall())
 
     @contextmanager
     def connection(self) -> Iterator[Connection[Any]]:
@@ -122,9 +124,10 @@ class AsyncStore:
     @staticmethod
     async def run_in(conn: AsyncConnection[Any], call: Call[T]) -> T:
         """Carry one call in the caller's own transaction."""
+        teach(conn)
         with named_errors():
             async with conn.cursor(binary=True, row_factory=tuple_row) as cursor:
-                await cursor.execute(call.sql, call.params)
+                await cursor.execute(call.sql, call.args)
                 return call.read(await cursor.fetchall())
 
     @asynccontextmanager

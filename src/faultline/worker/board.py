@@ -6,7 +6,7 @@ No message can be late, no pipe can fill up: what stands on the board is what is
 
 Each slot has two halves, one writer each. A half read while it is written can only name a lease that does not
 exist: the database answers "lost" for it, and the worker ignores answers whose generation is not its own.
-Each writer clears the generation first and writes it last, so a half written answer has none.
+Each writer clears the generation first and writes it last, so a half written one has none.
 """
 
 import mmap
@@ -22,11 +22,12 @@ from faultline.lease import Lease
 HEADER: Final = struct.Struct("<Qd")  # tick, shortest lease in seconds
 TURNS: Final = struct.Struct("<Q")  # the pacemaker's, behind the worker's
 HEADER_BYTES: Final = 64
-HELD: Final = struct.Struct("<qq16sdd")  # job, token, claim, lease in seconds, taken at
+HELD: Final = struct.Struct("<qq16sddQ")  # job, token, claim, lease in seconds, taken at, generation
 GENERATION: Final = struct.Struct("<Q")
+GENERATION_AT: Final = HELD.size - GENERATION.size
 ANSWER: Final = struct.Struct("<Qdq")  # generation, safe until, word
 SPOKEN: Final = struct.Struct("<dq")  # the same without its generation
-SLOT_BYTES: Final = GENERATION.size + HELD.size + ANSWER.size
+SLOT_BYTES: Final = HELD.size + ANSWER.size
 
 WORDS: Final = ("", "held", "busy", "lost", "cancel")
 
@@ -47,8 +48,6 @@ class Board:
         self._map = mmap.mmap(file.fileno(), HEADER_BYTES + slots * SLOT_BYTES)
         self._free = list(range(slots - 1, -1, -1))
         self._generation = 0
-        self._claim: UUID | None = None
-        self._claim_bytes = b""
 
     @classmethod
     def make(cls, slots: int) -> "Board":
@@ -66,30 +65,26 @@ class Board:
     def room(self) -> int:
         return len(self._free)
 
-    def write(self, lease: Lease) -> tuple[int, int]:
+    def write(
+        self, job_id: int, token: int, claim: bytes, lease_for: float, taken_at: float
+    ) -> tuple[int, int]:
         """Put a lease on the board; answers its slot and generation."""
         slot = self._free.pop()
         self._generation += 1
-        at = HEADER_BYTES + slot * SLOT_BYTES
-        job_id, token, claim, lease_for, taken_at = lease
-        HELD.pack_into(self._map, at + 8, job_id, token, self._bytes_of(claim), lease_for, taken_at)
-        GENERATION.pack_into(self._map, at, self._generation)
+        HELD.pack_into(
+            self._map, HEADER_BYTES + slot * SLOT_BYTES, job_id, token, claim, lease_for, taken_at,
+            self._generation,
+        )  # fmt: skip
         return slot, self._generation
-
-    def _bytes_of(self, claim: UUID) -> bytes:
-        """A claim call grants hundreds of leases with one id: worked out once for all of them."""
-        if claim is not self._claim:
-            self._claim, self._claim_bytes = claim, claim.bytes
-        return self._claim_bytes
 
     def wipe(self, slot: int) -> None:
         """Take a lease off the board."""
-        GENERATION.pack_into(self._map, HEADER_BYTES + slot * SLOT_BYTES, 0)
+        GENERATION.pack_into(self._map, HEADER_BYTES + slot * SLOT_BYTES + GENERATION_AT, 0)
         self._free.append(slot)
 
     def answer(self, slot: int, generation: int) -> Answer | None:
         """What the pacemaker said of this lease, if it has spoken yet."""
-        at = HEADER_BYTES + slot * SLOT_BYTES + GENERATION.size + HELD.size
+        at = HEADER_BYTES + slot * SLOT_BYTES + HELD.size
         spoken_of, safe_until, word = ANSWER.unpack_from(self._map, at)
         return Answer(safe_until, WORDS[word]) if spoken_of == generation else None
 
@@ -126,14 +121,15 @@ class Board:
         """Every lease on the board, with its slot and generation."""
         for slot in range(self.slots):
             at = HEADER_BYTES + slot * SLOT_BYTES
-            (generation,) = GENERATION.unpack_from(self._map, at)
+            # First the generation, then the rest: what is read then is never older than its generation.
+            (generation,) = GENERATION.unpack_from(self._map, at + GENERATION_AT)
             if generation:
-                job_id, token, claim, lease_for, taken_at = HELD.unpack_from(self._map, at + 8)
+                job_id, token, claim, lease_for, taken_at, _ = HELD.unpack_from(self._map, at)
                 yield slot, generation, Lease(job_id, token, UUID(bytes=claim), lease_for, taken_at)
 
     def say(self, slot: int, generation: int, safe_until: float, word: str) -> None:
         """Write down what became of a beat."""
-        at = HEADER_BYTES + slot * SLOT_BYTES + GENERATION.size + HELD.size
+        at = HEADER_BYTES + slot * SLOT_BYTES + HELD.size
         GENERATION.pack_into(self._map, at, 0)
         SPOKEN.pack_into(self._map, at + GENERATION.size, safe_until, WORDS.index(word))
         GENERATION.pack_into(self._map, at, generation)

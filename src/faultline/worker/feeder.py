@@ -4,15 +4,16 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from faultline.errors import UnknownTask
 from faultline.failpoints import reach
 from faultline.job import Begin, Job
 from faultline.lease import Lease
 from faultline.store import calls
+from faultline.store.call import Call, Row
 from faultline.store.line import Line
 from faultline.store.rows import Claimed
 from faultline.task import Registry
@@ -123,8 +124,8 @@ class Feeder:
         sent = time.monotonic()
         tries = 0
 
-        async def ask() -> list[Claimed]:
-            nonlocal tries
+        async def ask() -> list[Row]:
+            nonlocal tries, sent
             tries += 1
             call = calls.claim(
                 queues, room, lease=config.lease_for, claim=claim, worker=self.worker, timeout=config.timeout
@@ -132,16 +133,10 @@ class Feeder:
             if tries > 1:
                 # The first reply may be lost but granted: the same claim id gives the same jobs, or a new
                 # claim.
-                kept = await self.line.run(
-                    calls.claim(
-                        queues, room, lease=config.lease_for, claim=claim, worker=self.worker, again=True
-                    )
-                )
-                if kept:
+                if kept := await self.line.fetch(_again(call)):
                     return kept
-                nonlocal sent
                 sent = time.monotonic()
-            return await self.line.run(call)
+            return await self.line.fetch(call)
 
         rows = await self.outage.outlast(ask)
         reach("claimed")
@@ -152,22 +147,22 @@ class Feeder:
             self._take_all(rows, claim, sent)
         return len(rows)
 
-    async def _renewed(self, rows: list[Claimed], claim: UUID) -> list[Claimed]:
+    async def _renewed(self, rows: list[Row], claim: UUID) -> list[Row]:
         """Claimed before an outage, learnt of after it: beat once, and start only what is still ours."""
-        leases = sorted(Lease(row.id, row.token, claim, self._lease, 0.0) for row in rows)
+        leases = sorted(Lease(row[0], row[1], claim, self._lease, 0.0) for row in rows)
         beats = await self.outage.outlast(
             lambda: self.line.run(calls.heartbeat(leases, self.shelf.config.lease_for))
         )
         held = {beat.job_id for beat in beats if beat.answer in ("held", "busy")}
-        return [row for row in rows if row.id in held]
+        return [row for row in rows if row[0] in held]
 
-    def _take_all(self, rows: list[Claimed], claim: UUID, sent: float) -> None:
+    def _take_all(self, rows: list[Row], claim: UUID, sent: float) -> None:
         here = self.shelf.at_work_on()
-        for row in rows:
-            hand = self._take(row, claim, sent)
+        for hand in self._hands(rows, claim, sent):
+            self.shelf.put(hand)
             if self._closing.is_set():
                 hand.stopping = "leaving"
-            elif old := here.get(row.id):
+            elif old := here.get(hand.job_id):
                 # We have claimed what an attempt here still works on: its lease is lost, and two of one job
                 # never run here.
                 hand.stopping = "still_running"
@@ -177,28 +172,29 @@ class Feeder:
             self.shelf.left -= len(rows)
         self.shelf.filled.set()
 
-    def _take(self, row: Claimed, claim: UUID, sent: float) -> Hand:
-        """Put one claimed job on the shelf, its lease on the board."""
-        id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, timeout, retry = row
-        lease = Lease(id, token, claim, self._lease if own is None else self._own_lease(own), sent)
-        job = Job(id, task, queue, attempt, attempts, crashes, token, key, created_at, self.begin)
-        try:
-            spec = self.tasks.find(task)
-        except UnknownTask:
-            spec = None
-        if timeout is None and spec is not None:
-            timeout = spec.timeout
-        seconds = self._timeout if timeout is None else timeout.total_seconds()
-        # A moment before the database's own deadline, so that our word on it is there before the watchdog's.
-        timeout_at = sent + seconds - min(END_EARLY_MAX, seconds * 0.05)
-        hand = Hand(lease, job, spec, args, retry, timeout_at, self.shelf.board)
-        self.shelf.put(hand)
-        if hears(logging.DEBUG):
-            emit(
-                "lease_acquired", logging.DEBUG, job_id=id, token=token, worker=self.worker, task=task,
-                attempt=attempt,
-            )  # fmt: skip
-        return hand
+    def _hands(self, rows: list[Row], claim: UUID, sent: float) -> Iterator[Hand]:
+        """Each claimed job with its lease on the board, ready for the shelf."""
+        find, write, begin, claim_bytes = self.tasks.get, self.shelf.board.write, self.begin, claim.bytes
+        told = hears(logging.DEBUG)
+        # fmt: off
+        for (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, timeout,
+             retry) in rows:
+            lease_for = self._lease if own is None else self._own_lease(own)
+            spec = find(task)
+            if timeout is None and spec is not None:
+                timeout = spec.timeout
+            seconds = self._timeout if timeout is None else timeout.total_seconds()
+            # A moment before the database's own deadline, so that our word on it is there before the
+            # watchdog's.
+            timeout_at = sent + seconds - min(END_EARLY_MAX, seconds * 0.05)
+            job = Job(id, task, queue, attempt, attempts, crashes, token, key, created_at, begin)
+            slot, generation = write(id, token, claim_bytes, lease_for, sent)
+            yield Hand(id, token, claim, lease_for, sent, job, spec, args, retry, timeout_at,
+                       sent + lease_for, slot, generation)
+            if told:
+                emit("lease_acquired", logging.DEBUG, job_id=id, token=token, worker=self.worker, task=task,
+                     attempt=attempt)
+        # fmt: on
 
     def _own_lease(self, lease: timedelta) -> float:
         """A job brings its own lease: of a short one the pacemaker has to know before it sleeps past it."""
@@ -206,3 +202,7 @@ class Feeder:
         if seconds < self._lease:
             self.hurry(seconds)
         return seconds
+
+
+def _again(call: Call[list[Claimed]]) -> Call[list[Claimed]]:
+    return replace(call, args=call.args | {"again": True})

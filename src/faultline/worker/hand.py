@@ -3,6 +3,9 @@
 import asyncio
 import time
 from typing import Any
+from uuid import UUID
+
+import msgspec
 
 from faultline.errors import LeaseLost
 from faultline.job import Job
@@ -11,47 +14,48 @@ from faultline.task import TaskSpec
 from faultline.worker.board import Answer, Board
 
 
-class Hand:
+class Hand(msgspec.Struct, eq=False):
     """One lease this worker holds.
 
-    Keyed by itself, never by job: an old and a new lease of one job may meet here. What most jobs never
-    come to is said once for the class, since a worker makes tens of thousands a second.
+    Keyed by itself, never by job: an old and a new lease of one job may meet here. A struct, because a
+    worker makes tens of thousands a second.
     """
 
+    job_id: int
+    token: int
+    claim: UUID
+    lease_for: float
+    taken_at: float
+    job: Job
+    spec: TaskSpec | None
+    args: str
+    retry: str | None
+    timeout_at: float
+    safe_at: float
+    """The monotonic moment until which the lease is surely ours."""
+    slot: int
+    generation: int
+    """Which writing of its slot on the board is this lease's; 0 once the lease has ended."""
+    result: str | None = None
     runner: asyncio.Task[Any] | None = None
     stopping: str | None = None
     """Why the handler was told to stop: lost, cancel, not_renewed, timeout, leaving or still_running."""
-    told = False
+    told: bool = False
     """True once its runner was cancelled for it."""
-    committing = False
+    committing: bool = False
     """True while job.transaction speaks its last words: the database answers, nobody cuts them short."""
-    fenced = False
+    fenced: bool = False
     """True while its own transaction holds its row's lock: no beat renews it, and nobody takes it."""
-    settled = False
+    settled: bool = False
     """True once job.transaction has committed: nothing more is to be said."""
     lost: LeaseLost | None = None
     """What job.transaction was refused with: it stands, even when the handler swallowed it."""
-    abandoned = False
+    abandoned: bool = False
     """True when its thread would not stop: the slot is given up, the thread may still run."""
 
-    def __init__(
-        self,
-        lease: Lease,
-        job: Job,
-        spec: TaskSpec | None,
-        args: str,
-        retry: str | None,
-        timeout_at: float,
-        board: Board,
-    ) -> None:
-        self.lease = lease
-        self.job = job
-        self.spec = spec
-        self.args = args
-        self.retry = retry
-        self.timeout_at = timeout_at
-        self.safe_at = lease.taken_at + lease.lease_for
-        self.slot, self.generation = board.write(lease)
+    @property
+    def lease(self) -> Lease:
+        return Lease(self.job_id, self.token, self.claim, self.lease_for, self.taken_at)
 
     def heard(self, board: Board) -> Answer | None:
         """The pacemaker's last word on this lease; a renewal moves the end until which it is surely ours."""

@@ -37,7 +37,7 @@ class Overseer:
         now = time.monotonic()
         hands = [*self.shelf.running, *self.shelf.buffer]
         lease = self.shelf.config.lease_for.total_seconds()
-        shortest = min((hand.lease.lease_for for hand in hands), default=lease)
+        shortest = min((hand.lease_for for hand in hands), default=lease)
         self.shelf.board.tick(shortest)
         for hand in hands:
             if hand.stopping is not None:
@@ -64,7 +64,7 @@ class Overseer:
             return "timeout"
         # Before the lease ends, not when: the handler needs a moment to stop, and the clock here is the
         # earlier one.
-        if now >= hand.safe_at - hand.lease.lease_for * 0.1:
+        if now >= hand.safe_at - hand.lease_for * 0.1:
             return "not_renewed"
         return None
 

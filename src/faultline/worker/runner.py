@@ -105,15 +105,23 @@ class Runners:
 
     async def _attempt(self, hand: Hand) -> Outcome | LeaseLost | None:
         """Run one handler; whatever happens becomes an outcome, or None when there is nothing left to say."""
-        if hand.spec is None:
+        spec = hand.spec
+        if spec is None:
             return unknown_task(hand)
-        if hears(logging.DEBUG):
+        told = hears(logging.DEBUG)
+        if told:
             emit("execution_started", logging.DEBUG, **self._facts(hand))
         try:
             reach("started")
             # Decoded here, inside this job's own try: a bad row harms only itself.
-            kwargs = hand.spec.codec.decode(hand.args)
-            outcome = self._returned(hand, await self._call(hand, hand.spec, kwargs))
+            kwargs = spec.codec.decode(hand.args)
+            if not spec.is_async:
+                value = await self._call_in_thread(hand, spec, kwargs)
+            elif spec.takes_job:
+                value = await spec.handler(hand.job, **kwargs)
+            else:
+                value = await spec.handler(**kwargs)
+            outcome = self._returned(hand, value)
         except asyncio.CancelledError as error:
             if hand.told:
                 outcome = after_stop(hand)
@@ -125,13 +133,11 @@ class Runners:
             raise
         except BaseException as error:  # a handler that calls sys.exit() has failed; the worker has not
             outcome = self._raised(hand, error)
-        if type(outcome) is not Done or hears(logging.DEBUG):
+        if told or type(outcome) is not Done:
             self._tell(hand, outcome)
         return None if hand.settled else outcome
 
-    async def _call(self, hand: Hand, spec: TaskSpec, kwargs: dict[str, Any]) -> Any:
-        if spec.is_async:
-            return await (spec.handler(hand.job, **kwargs) if spec.takes_job else spec.handler(**kwargs))
+    async def _call_in_thread(self, hand: Hand, spec: TaskSpec, kwargs: dict[str, Any]) -> Any:
         context = copy_context()
         args = (hand.job,) if spec.takes_job else ()
         thread = self.threads.submit(lambda: _caught(context, spec.handler, args, kwargs))

@@ -41,12 +41,13 @@ class Settler:
         self.single_line = single_line
         self.outage = outage
         self.worker = worker
-        self.done: list[tuple[Hand, str | None]] = []
+        self.done: list[Hand] = []
         self.rest: deque[Said] = deque()
         self._some = asyncio.Event()
         self._enough = asyncio.Event()
         self._rest = asyncio.Event()
         self._at_work = 0
+        self._batch_size = shelf.config.settle_batch
 
     def take(self, hand: Hand, outcome: Outcome | LeaseLost | None) -> None:
         """An attempt has ended. None: it is no longer ours, or job.transaction has already said it.
@@ -56,15 +57,17 @@ class Settler:
         if outcome is None:
             self.shelf.drop(hand)
         elif type(outcome) is Done:
-            self._take_done(hand, outcome.result)
+            hand.result = outcome.result
+            self._take_done(hand)
         else:
             self._take_singly(hand, outcome)
 
-    def _take_done(self, hand: Hand, result: str | None) -> None:
-        self.done.append((hand, result))
-        if len(self.done) >= self.shelf.config.settle_batch:
+    def _take_done(self, hand: Hand) -> None:
+        self.done.append(hand)
+        if len(self.done) == self._batch_size:
             self._enough.set()
-        self._some.set()
+        if len(self.done) == 1:
+            self._some.set()
 
     def _take_singly(self, hand: Hand, outcome: Outcome | LeaseLost, tries: int = 0) -> None:
         self.rest.append((hand, outcome, tries))
@@ -83,7 +86,7 @@ class Settler:
         wait = self.shelf.config.settle_every.total_seconds()
         while True:
             await self._some.wait()
-            if len(self.done) < self.shelf.config.settle_batch:
+            if len(self.done) < self._batch_size:
                 self._enough.clear()
                 try:
                     async with asyncio.timeout(wait):
@@ -107,49 +110,46 @@ class Settler:
                 await self._settle_one(*self.rest.popleft())
                 self._at_work -= 1
 
-    async def _complete(self, batch: list[tuple[Hand, str | None]]) -> None:
+    async def _complete(self, batch: list[Hand]) -> None:
         """One call for all of them; who is not answered for got through."""
-        leases = [hand.lease for hand, _ in batch]
         try:
             reach("commit.sending")
             answers = await self.batch_line.run(
-                calls.complete_many(leases, [result for _, result in batch], self.worker)
+                calls.complete_many(batch, [hand.result for hand in batch], self.worker)
             )
         except Exception as trouble:  # rows will tell which of them got through, one by one
             if isinstance(trouble, OUTAGE):
                 self.outage.met(trouble)
             refused_whole = isinstance(trouble, FaultlineError) and not isinstance(trouble, OUTAGE)
             unsent = refused_whole or isinstance(trouble, CannotConnect)
-            for hand, result in batch:
-                self._take_singly(hand, Done(result), tries=0 if unsent else 1)
+            for hand in batch:
+                self._take_singly(hand, Done(hand.result), tries=0 if unsent else 1)
             return
         self.outage.over()
         reach("acked")
-        self._read(batch, answers)
+        self.shelf.drop(*(self._got_through(batch, answers) if answers else batch))
 
-    def _read(self, batch: list[tuple[Hand, str | None]], answers: list[Answer]) -> None:
-        if answers:
-            told = {(answer.job_id, answer.token): answer for answer in answers}
-            for hand, result in batch:
-                answer = told.get((hand.lease.job_id, hand.lease.token))
-                if answer is None:
-                    self.shelf.drop(hand)
-                elif answer.answer == "busy":
-                    self._wait_for_row(hand, result)
-                else:
-                    self._say_refused(hand, answer.reason or "gone", answer.current_token)
-                    self.shelf.drop(hand)
-        else:
-            for hand, _ in batch:
-                self.shelf.drop(hand)
+    def _got_through(self, batch: list[Hand], answers: list[Answer]) -> list[Hand]:
+        """Those whose lease has ended by this call; who is busy comes again in a later batch."""
+        told = {(answer.job_id, answer.token): answer for answer in answers}
+        ended = []
+        for hand in batch:
+            answer = told.get((hand.job_id, hand.token))
+            if answer is not None and answer.answer == "busy":
+                self._wait_for_row(hand)
+                continue
+            if answer is not None:
+                self._say_refused(hand, answer.reason or "gone", answer.current_token)
+            ended.append(hand)
+        return ended
 
-    def _wait_for_row(self, hand: Hand, result: str | None) -> None:
+    def _wait_for_row(self, hand: Hand) -> None:
         self._at_work += 1
-        asyncio.get_running_loop().call_later(BUSY_PAUSE, self._try_again, hand, result)
+        asyncio.get_running_loop().call_later(BUSY_PAUSE, self._try_again, hand)
 
-    def _try_again(self, hand: Hand, result: str | None) -> None:
+    def _try_again(self, hand: Hand) -> None:
         self._at_work -= 1
-        self._take_done(hand, result)
+        self._take_done(hand)
 
     async def _settle_one(self, hand: Hand, outcome: Outcome | LeaseLost, tries: int) -> None:
         """Record one outcome; whoever settles for the others has to outlive whatever comes of it."""

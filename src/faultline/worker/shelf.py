@@ -8,8 +8,8 @@ from faultline.config import WorkerConfig
 from faultline.worker.board import Board
 from faultline.worker.hand import Hand
 
-SLOTS_SPARE = 512
-"""Room on the board beyond buffer and runners, for outcomes that are still to be settled."""
+BUFFERS = 4
+"""Room on the board in buffers: one waits to be started, the others are being recorded, or are to be."""
 
 RATE_WINDOW = 0.05
 
@@ -19,7 +19,7 @@ class Shelf:
 
     def __init__(self, config: WorkerConfig) -> None:
         self.config = config
-        self.board = Board.make(config.jobs_max + config.buffer_max + SLOTS_SPARE)
+        self.board = Board.make(config.jobs_max + config.buffer_max * BUFFERS)
         self.buffer: deque[Hand] = deque()
         self.running: set[Hand] = set()
         self.in_queue: Counter[str] = Counter()
@@ -44,13 +44,13 @@ class Shelf:
         return self.board.slots - self.board.room
 
     def put(self, hand: Hand) -> None:
-        if hand.job.queue in self._limited:
+        if self._limited and hand.job.queue in self._limited:
             self.in_queue[hand.job.queue] += 1
         self.buffer.append(hand)
 
     def at_work_on(self) -> dict[int, Hand]:
         """Every job an attempt of which is here, started or to be started, by its number."""
-        return {hand.lease.job_id: hand for hand in (*self.buffer, *self.running, *self.abandoned)}
+        return {hand.job_id: hand for hand in (*self.buffer, *self.running, *self.abandoned)}
 
     def abandon(self, hand: Hand) -> None:
         self.abandoned.append(hand)
@@ -59,17 +59,19 @@ class Shelf:
         self.abandoned.remove(hand)
         self.ask_for_more()
 
-    def drop(self, hand: Hand) -> None:
-        """The lease has ended, one way or another; said twice, it has ended once."""
-        if not hand.generation:
-            return
-        hand.generation = 0
-        self.board.wipe(hand.slot)
-        self.settled_count += 1
+    def drop(self, *hands: Hand) -> None:
+        """These leases have ended, one way or another; said twice, they have ended once."""
+        wipe = self.board.wipe
+        for hand in hands:
+            if not hand.generation:
+                continue
+            hand.generation = 0
+            wipe(hand.slot)
+            self.settled_count += 1
+            if self._limited and hand.job.queue in self._limited:
+                self.in_queue[hand.job.queue] -= 1
+                self.woken.set()
         self.ask_for_more()
-        if hand.job.queue in self._limited:
-            self.in_queue[hand.job.queue] -= 1
-            self.woken.set()
 
     def wanted(self) -> int:
         """How many more jobs to claim: for the free runners, plus what they finish in about 100 ms.

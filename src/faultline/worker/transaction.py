@@ -240,7 +240,7 @@ class WorkTransaction:
         hand = self._hand
         if hand.stopping or hand.seconds_left(self._lender.board) <= 0:
             reason: LossReason = "cancelled" if hand.stopping == "cancel" else "not_renewed"
-            raise LeaseLost(hand.lease.job_id, hand.lease.token, None, reason)
+            raise LeaseLost(hand.job_id, hand.token, None, reason)
 
     def _check_broken(self, error: BaseException) -> None:
         """A connection that broke inside the block is the database's failure, and is told as one."""
@@ -264,11 +264,11 @@ class WorkTransaction:
                 ) from broken
             case "gone":
                 raise OutcomeUnknown(
-                    f"job {self._hand.lease.job_id}: the reply to its commit was lost, and its queue keeps "
+                    f"job {self._hand.job_id}: the reply to its commit was lost, and its queue keeps "
                     "no trace of it"
                 ) from broken
             case _:
-                lost = LeaseLost(self._hand.lease.job_id, self._hand.lease.token, None, "settled")
+                lost = LeaseLost(self._hand.job_id, self._hand.token, None, "settled")
                 self._remember(lost)
                 raise lost from broken
 
@@ -276,7 +276,7 @@ class WorkTransaction:
         """Past our own deadline: hands off, and let the watchdog decide."""
         if self._hand.stopping or self._hand.seconds_left(self._lender.board) <= 0:
             raise OutcomeUnknown(
-                f"job {self._hand.lease.job_id}: the connection broke in its commit and the database stayed "
+                f"job {self._hand.job_id}: the connection broke in its commit and the database stayed "
                 "away until the lease ended; the ledger will tell"
             ) from trouble
 

@@ -79,7 +79,7 @@ class Worker:
         failpoints.arm_from_environment()
         async with await aconnect(self.dsn) as conn:
             await agreet(conn)
-        lines = [Line(self.dsn, prepare=self.prepare) for _ in range(3)]
+        lines = [Line(self.dsn, prepare=self.prepare, raw_moments=first) for first in (True, False, False)]
         outage = Outage(self.config.lease_for.total_seconds())
         try:
             self.id = await outage.outlast(lambda: lines[0].run(self._hello()))

@@ -10,10 +10,19 @@ as $$
 #variable_conflict use_column
 declare
   moment          timestamptz := faultline.now();
+  silent          int[];
+  outlined        int[];
   through_ids     bigint[];
   through_claims  uuid[];
 begin
   perform faultline.be_durable();
+
+  -- Once for all of them: joined to each job, its lane cost a quarter of the whole completion.
+  select coalesce(array_agg(lane.id) filter (where lane.keep = 'nothing'), '{}'),
+         coalesce(array_agg(lane.id) filter (where lane.keep = 'outline'), '{}')
+  into silent, outlined
+  from faultline.lanes as lane
+  where lane.keep <> 'full';
 
   with held as materialized (
     select job.id, done.result
@@ -36,11 +45,10 @@ begin
       max_attempts, crashes, outcome, task, key, args, result)
     select gone.id, 0, gone.token, gone.created_at, gone.claimed_at, moment, gone.claim, gone.lane, gone.claimed_by,
            gone.attempt, gone.max_attempts, gone.crashes, 'succeeded', gone.task, gone.key,
-           case when lane.keep = 'full' then gone.args end,
-           case when lane.keep = 'full' then gone.result::faultline.document end
+           case when gone.lane <> all (outlined) then gone.args end,
+           case when gone.lane <> all (outlined) then gone.result::faultline.document end
     from gone
-    join faultline.lanes as lane on lane.id = gone.lane
-    where lane.keep <> 'nothing'
+    where gone.lane <> all (silent)
   ),
   lapsed as (
     update faultline.keys as named

@@ -1,0 +1,93 @@
+"""Arrays in PostgreSQL's own binary form, packed in one step: the driver would look at each element."""
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+_EMPTY: Final = struct.Struct("!iiI")  # dimensions, whether it has nulls, type of the elements
+_HEAD: Final = struct.Struct("!iiIii")  # the same, how many elements, number of the first
+_LENGTH: Final = struct.Struct("!i")
+_NULL: Final = _LENGTH.pack(-1)
+_BIGINT_BYTES: Final = 8
+_UUID_LENGTH: Final = _LENGTH.pack(16)
+
+
+class Many(NamedTuple):
+    """An array argument and its type."""
+
+    values: Sequence[Any]
+    of: str
+
+
+def pack(many: Many, encoding: str = "utf-8") -> bytes:
+    """The array as the server takes it in.
+
+    >>> pack(Many([7], "bigint")).hex(" ", 4)
+    '00000001 00000000 00000014 00000001 00000001 00000008 00000000 00000007'
+    """
+    oid, pack_values = _TYPES[many.of]
+    if not many.values:
+        return _EMPTY.pack(0, 0, oid)
+    body = pack_values(many.values, encoding)
+    return _HEAD.pack(1, many.values.count(None) > 0, oid, len(many.values), 1) + body
+
+
+def _bigints(values: Sequence[Any], encoding: str) -> bytes:
+    spread = [_BIGINT_BYTES] * (2 * len(values))
+    spread[1::2] = values
+    return struct.pack("!" + "iq" * len(values), *spread)
+
+
+def _uuids(values: Sequence[Any], encoding: str) -> bytes:
+    # A batch names one claim hundreds of times: worked out once for each run of equal ones.
+    parts: list[bytes] = []
+    last: UUID | None = None
+    for value in values:
+        if value is not last:
+            last, part = value, _UUID_LENGTH + value.bytes
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _texts(values: Sequence[Any], encoding: str) -> bytes:
+    parts: list[bytes] = []
+    length = _LENGTH.pack
+    for value in values:
+        if value is None:
+            parts.append(_NULL)
+        else:
+            data = value.encode(encoding)
+            if b"\0" in data:
+                raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
+            parts += (length(len(data)), data)
+    return b"".join(parts)
+
+
+_TYPES: Final[dict[str, tuple[int, Callable[[Sequence[Any], str], bytes]]]] = {
+    "bigint": (20, _bigints),
+    "uuid": (2950, _uuids),
+    "text": (25, _texts),
+}
+
+
+class ManyDumper(Dumper):
+    """How psycopg sends a Many. No type is named: the call's own cast tells it."""
+
+    format = Format.BINARY
+
+    def dump(self, obj: Many) -> bytes:
+        return pack(obj, self.connection.info.encoding if self.connection else "utf-8")
+
+
+def teach(conn: Connection[Any] | AsyncConnection[Any]) -> None:
+    """Let a connection send a Many, also one that was made before this module was imported."""
+    conn.adapters.register_dumper(Many, ManyDumper)
+
+
+psycopg.adapters.register_dumper(Many, ManyDumper)

@@ -1,0 +1,69 @@
+"""The connection of a worker's lines: it waits as the driver does, and costs less."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from faultline.store.connect import aconnect
+from faultline.store.lean import LeanConnection
+from tests.worker.harness import eventually
+
+LARGE = 8_000_000
+
+
+async def open_lean(dsn: str) -> psycopg.AsyncConnection:
+    return await aconnect(dsn, LeanConnection)
+
+
+def test_a_large_question_and_a_large_reply_come_through_whole(database):
+    async def ask() -> None:
+        async with await open_lean(database) as conn:
+            found = await (await conn.execute("select %s::text", ["x" * LARGE])).fetchone()
+            assert found == ("x" * LARGE,)
+            many = await (await conn.execute("select n from generate_series(1, 100000) as n")).fetchall()
+            assert many[-1] == (100_000,)
+
+    asyncio.run(ask())
+
+
+def test_others_have_their_turn_while_it_waits(database):
+    async def ask() -> None:
+        async with await open_lean(database) as conn:
+            waiting = asyncio.create_task(conn.execute("select pg_sleep(0.3)"))
+            turns = 0
+            while not waiting.done():
+                await asyncio.sleep(0.01)
+                turns += 1
+            assert turns > 3
+
+    asyncio.run(ask())
+
+
+def test_what_nobody_waits_for_any_more_ends_in_the_server(database, db):
+    async def ask() -> None:
+        conn = await open_lean(database)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await conn.execute("select pg_sleep(3600)")
+        at_work = "select state = 'active' from pg_stat_activity where pid = %s"
+        pid = conn.info.backend_pid
+        # Still open here: closing it would end it, too.
+        await asyncio.to_thread(eventually, lambda: db.execute(at_work, [pid]).fetchone() == (False,))
+        await conn.close()
+
+    asyncio.run(ask())
+
+
+def test_a_server_that_hangs_up_is_an_error_of_the_driver(database, db):
+    async def ask() -> None:
+        conn = await open_lean(database)
+        pid = conn.info.backend_pid
+        waiting = asyncio.create_task(conn.execute("select pg_sleep(3600)"))
+        await asyncio.sleep(0.1)
+        db.execute("select pg_terminate_backend(%s)", [pid])
+        with pytest.raises(psycopg.OperationalError):
+            async with asyncio.timeout(20):
+                await waiting
+
+    asyncio.run(ask())
