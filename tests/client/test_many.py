@@ -82,6 +82,9 @@ def test_neighbours_with_equal_options_share_a_call():
     sizes = [len(call.args["args"].values) for call in bulk.calls()]
 
     assert sizes == [BATCH_JOBS_MAX, 1, 2, 1, 1]
+    assert not bulk.all_sent  # nothing was answered yet
+    for size in sizes:
+        bulk.add([1] * size)
     assert bulk.all_sent
     assert not bulk.repeatable
 

@@ -27,8 +27,14 @@ class Bulk:
         self.due_queues: set[str] = set()
         self.repeatable = True
         """Whether sending it all again could add no job twice, because each has a key."""
-        self.all_sent = False
+        self._sent = 0
+        self._answered = 0
+        self._over = False
+
+    @property
+    def all_sent(self) -> bool:
         """Whether nothing but the commit is left, whose lost reply would leave the outcome unknown."""
+        return self._over and self._answered == self._sent
 
     def calls(self) -> Iterator[Call[list[int]]]:
         """One call for each batch of equal options, in the order given."""
@@ -37,11 +43,13 @@ class Bulk:
                 if is_due(batch[0]):
                     self.due_queues.add(batch[0].queue)
                 self.repeatable = self.repeatable and batch[0].key is not None
+                self._sent += 1
                 yield calls.enqueue_many(batch)
-        self.all_sent = True
+        self._over = True
 
     def add(self, ids: list[int]) -> None:
-        """What the database answered to the last call."""
+        """What the database answered to the next call in their order."""
+        self._answered += 1
         self.ids += ids
 
 

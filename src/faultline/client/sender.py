@@ -81,8 +81,8 @@ class Sender:
             named_errors(),
             conn.transaction(),
         ):
-            for call in bulk.calls():
-                bulk.add(store.run_in(conn, call))
+            for ids in store.run_each(conn, bulk.calls()):
+                bulk.add(ids)
         for queue in bulk.due_queues:
             self.hint(queue)
         return bulk.ids
@@ -94,8 +94,8 @@ class Sender:
             async with store.connection() as conn:
                 with named_errors():
                     async with conn.transaction():
-                        for call in bulk.calls():
-                            bulk.add(await store.run_in(conn, call))
+                        async for ids in store.run_each(conn, bulk.calls()):
+                            bulk.add(ids)
         for queue in bulk.due_queues:
             await self.ahint(queue)
         return bulk.ids

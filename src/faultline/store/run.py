@@ -1,12 +1,13 @@
 """Store and AsyncStore: carry a Call over a pool, or over your own connection."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from threading import Lock
 from time import monotonic
 from typing import Any, TypeVar
 
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.errors import InternalError_
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
@@ -21,6 +22,9 @@ T = TypeVar("T")
 POOL_MAX = 8
 SWAPS_MAX = 3
 """How often a call is repeated that met a migration making the functions anew."""
+
+AHEAD_MAX = 2
+"""Calls sent ahead of the one whose reply is read: enough to keep the server at work, and memory flat."""
 
 POOL_WAIT_SECONDS = 10.0
 
@@ -60,6 +64,21 @@ class Store:
         teach(conn)
         with named_errors(), conn.cursor(binary=True, row_factory=tuple_row) as cursor:
             return call.read(cursor.execute(call.sql, call.args).fetchall())
+
+    @staticmethod
+    def run_each(conn: Connection[Any], calls: Iterable[Call[T]]) -> Iterator[T]:
+        """Carry many calls in the caller's own transaction, the next made while the server does the last."""
+        teach(conn)
+        waiting: deque[tuple[Call[T], Cursor[Any]]] = deque()
+        with named_errors(), conn.pipeline():
+            for call in calls:
+                cursor = conn.cursor(binary=True, row_factory=tuple_row)
+                waiting.append((call, cursor.execute(call.sql, call.args)))
+                _ask_for_the_reply(conn)
+                if len(waiting) > AHEAD_MAX:
+                    yield _read(*waiting.popleft())
+            while waiting:
+                yield _read(*waiting.popleft())
 
     @contextmanager
     def connection(self) -> Iterator[Connection[Any]]:
@@ -130,6 +149,22 @@ class AsyncStore:
                 await cursor.execute(call.sql, call.args)
                 return call.read(await cursor.fetchall())
 
+    @staticmethod
+    async def run_each(conn: AsyncConnection[Any], calls: Iterable[Call[T]]) -> AsyncIterator[T]:
+        """Carry many calls in the caller's own transaction, the next made while the server does the last."""
+        teach(conn)
+        waiting: deque[tuple[Call[T], AsyncCursor[Any]]] = deque()
+        with named_errors():
+            async with conn.pipeline():
+                for call in calls:
+                    cursor = conn.cursor(binary=True, row_factory=tuple_row)
+                    waiting.append((call, await cursor.execute(call.sql, call.args)))
+                    _ask_for_the_reply(conn)
+                    if len(waiting) > AHEAD_MAX:
+                        yield await _aread(*waiting.popleft())
+                while waiting:
+                    yield await _aread(*waiting.popleft())
+
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
         """A connection of the pool, in autocommit mode."""
@@ -168,3 +203,19 @@ class AsyncStore:
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close()
+
+
+def _ask_for_the_reply(conn: Connection[Any] | AsyncConnection[Any]) -> None:
+    """In a pipeline a server keeps its replies until asked, and the driver asks behind all it has sent."""
+    conn.pgconn.send_flush_request()
+    conn.pgconn.flush()
+
+
+def _read(call: Call[T], cursor: Cursor[Any]) -> T:
+    with cursor:
+        return call.read(cursor.fetchall())
+
+
+async def _aread(call: Call[T], cursor: AsyncCursor[Any]) -> T:
+    async with cursor:
+        return call.read(await cursor.fetchall())
