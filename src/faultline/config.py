@@ -85,7 +85,7 @@ class WorkerConfig:
     tick: timedelta = FROM_LEASE
     poll_every: timedelta = timedelta(milliseconds=250)
     prefetch_for: timedelta = timedelta(milliseconds=100)
-    buffer_max: int = 500
+    buffer_max: int = 1_000
     settle_batch: int = 250
     settle_every: timedelta = timedelta(milliseconds=3)
     grace: timedelta = timedelta(seconds=25)

@@ -67,12 +67,13 @@ def test_the_batch_verbs_refuse_what_the_single_ones_refuse(store, db):
     ]
 
     answers = store.run(calls.complete_many(wrong, ["null"] * 3))
+    failures = store.run(calls.fail_many(wrong, ["boom"] * 3, [LEASE] * 3))
     beats = store.run(calls.heartbeat(wrong, LEASE))
 
-    assert [answer.answer for answer in answers] == ["refused"] * 3
+    assert [answer.answer for answer in (*answers, *failures)] == ["refused"] * 6
     assert [beat.answer for beat in beats] == ["lost"] * 3
     assert db.execute("select count(*) from faultline.active where claim is not null").fetchone() == (1,)
-    assert db.execute("select sum(times) from faultline.refusals").fetchone() == (3,)
+    assert db.execute("select sum(times) from faultline.refusals").fetchone() == (6,)
 
 
 @pytest.mark.parametrize("verb", FENCED)

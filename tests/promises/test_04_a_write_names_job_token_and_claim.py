@@ -154,20 +154,27 @@ def test_a_reap_between_a_workers_look_and_its_write_is_seen(store, clock, sessi
     assert state_of(store, lease.job_id) == "queued"
 
 
-def test_a_batch_answers_for_each_job_and_waits_for_none(database, store, clock, session):
+BATCHES = {
+    "succeeded": lambda leases: calls.complete_many(leases, ["null"] * len(leases)),
+    "failed": lambda leases: calls.fail_many(leases, ["boom"] * len(leases), [LEASE] * len(leases)),
+}
+
+
+@pytest.mark.parametrize("ending", BATCHES)
+def test_a_batch_answers_for_each_job_and_waits_for_none(database, store, clock, session, ending):
     lost = reaped_lease(store, clock)
     jobs = [enqueue(store) for _ in range(2)]
     through, busy = claim_many(store)
     assert [through.job_id, busy.job_id] == jobs
 
     with holding(database, busy.job_id):
-        answers = session().run_at_once(calls.complete_many([lost, busy, through], ["null"] * 3))
+        answers = session().run_at_once(BATCHES[ending]([lost, busy, through]))
 
     assert {answer.job_id: answer.answer for answer in answers} == {
         lost.job_id: "refused",
         busy.job_id: "busy",
     }
-    assert outcomes(store, through.job_id) == ["succeeded"]
+    assert outcomes(store, through.job_id) == [ending]
     store.run(calls.complete(busy, "null"))
     assert outcomes(store, busy.job_id) == ["succeeded"]
 

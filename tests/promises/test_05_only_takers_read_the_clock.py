@@ -155,7 +155,9 @@ def test_there_is_one_clock_and_each_verb_reads_it_once(db):
     assert twice == {}
 
 
-@pytest.mark.parametrize("verb", [*FENCED, "complete_many", "give_back", "put_back", "outcome", "refuse"])
+@pytest.mark.parametrize(
+    "verb", [*FENCED, "complete_many", "fail_many", "give_back", "put_back", "outcome", "refuse"]
+)
 def test_no_verb_that_settles_looks_at_a_leases_end(db, verb):
     source = without_comments(shipped_source(db, verb))
 
@@ -165,7 +167,18 @@ def test_no_verb_that_settles_looks_at_a_leases_end(db, verb):
 
 def test_no_verb_of_a_worker_takes_a_time_from_it(db):
     """Durations only: a worker's clock may be wrong by a day and decides nothing."""
-    verbs = [*FENCED, "complete_many", "claim", "heartbeat", "outcome", "refused", "reap", "round", "promote"]
+    verbs = [
+        *FENCED,
+        "complete_many",
+        "fail_many",
+        "claim",
+        "heartbeat",
+        "outcome",
+        "refused",
+        "reap",
+        "round",
+        "promote",
+    ]
     told = db.execute(
         "select proname from pg_proc where pronamespace = 'faultline'::regnamespace and proname = any(%s)"
         " and proargtypes::oid[] &&"

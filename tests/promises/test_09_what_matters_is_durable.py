@@ -19,7 +19,7 @@ def level(session):
 def something_for_everybody(store, clock):
     """Jobs for each verb to work on: due, leased, waiting, dead and expired ones."""
     leases = {}
-    for verb in (*SETTLING, "complete_many", "replay", "replay_many", "reap", "cancel"):
+    for verb in (*SETTLING, "complete_many", "fail_many", "replay", "replay_many", "reap", "cancel"):
         enqueue(store, queue=verb)
         leases[verb] = claim_one(store, queues=(verb,), lease=LEASE if verb == "reap" else timedelta(hours=1))
     for verb in ("replay", "replay_many"):
@@ -39,6 +39,7 @@ def every_durable_call(store, clock):
     yield "claim", calls.claim(["claim"], 1, lease=LEASE, claim=leases["complete"].claim)
     yield from ((verb, SETTLING[verb](leases[verb])) for verb in SETTLING)
     yield "complete_many", calls.complete_many([leases["complete_many"]], ["null"])
+    yield "fail_many", calls.fail_many([leases["fail_many"]], ["boom"], [LEASE])
     yield "cancel", calls.cancel(leases["cancel"].job_id)
     yield "retry_now", calls.retry_now(waiting)
     yield "replay", calls.replay(leases["replay"].job_id)

@@ -17,6 +17,7 @@ VERBS = {
     "complete": lambda lease: calls.complete(lease, "null"),
     "complete_many": lambda lease: calls.complete_many([lease], ["null"]),
     "fail": lambda lease: calls.fail(lease, "boom", NOW),
+    "fail_many": lambda lease: calls.fail_many([lease], ["boom"], [NOW]),
     "bury": lambda lease: calls.bury(lease, "no use"),
     "snooze": lambda lease: calls.snooze(lease, timedelta(seconds=1)),
     "release": lambda lease: calls.release(lease),

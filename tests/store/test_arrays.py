@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from datetime import timedelta
 from uuid import uuid4
 
 import psycopg
@@ -23,6 +24,7 @@ ONE = uuid4()
         ([None], "text"),
         ([ONE, ONE, uuid4(), ONE], "uuid"),
         (list(range(10_000)), "bigint"),
+        ([timedelta(0), timedelta(days=3, microseconds=7), timedelta(seconds=-1.5)], "interval"),
     ],
 )
 def test_the_server_reads_back_what_was_packed(db, values, of):

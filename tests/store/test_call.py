@@ -25,7 +25,8 @@ LEASE = Lease(1, 1, UUID(int=1), 15.0, 0.0)
 # One value for each name that an argument of a call has.
 SAMPLES = {
     "new": new_job(), "batch": [new_job()], "lease": timedelta(seconds=15), "leases": [LEASE],
-    "results": ["null"], "result": "null", "error": "boom", "delay": timedelta(0), "reason": "because",
+    "results": ["null"], "errors": ["boom"], "delays": [timedelta(0)],
+    "result": "null", "error": "boom", "delay": timedelta(0), "reason": "because",
     "queue": "default", "queues": ["default"], "room": 1, "claim": UUID(int=1), "worker": 1,
     "timeout": timedelta(hours=1), "again": False, "tick": timedelta(seconds=1), "most": 1, "job_id": 1,
     "state": "dead", "task": "t", "before": 1, "died_after": datetime(2026, 1, 1, tzinfo=UTC),

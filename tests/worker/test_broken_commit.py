@@ -108,7 +108,7 @@ def test_a_failure_cut_on_its_way_is_recorded_once(database, store, proxy, when)
         raise ValueError
 
     job = enqueue(store, task="fails", max_attempts=3)
-    proxy.cut("faultline.fail(", when)
+    proxy.cut("faultline.fail_many(", when)
 
     drain(proxy.dsn, fails, **PLAIN)
 

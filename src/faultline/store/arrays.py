@@ -16,6 +16,8 @@ _LENGTH: Final = struct.Struct("!i")
 _NULL: Final = _LENGTH.pack(-1)
 _BIGINT_BYTES: Final = 8
 _UUID_LENGTH: Final = _LENGTH.pack(16)
+_INTERVAL: Final = struct.Struct("!iqii")  # length, microseconds, days, months
+_INTERVAL_BYTES: Final = 16
 
 
 class Many(NamedTuple):
@@ -55,6 +57,13 @@ def _uuids(values: Sequence[Any], encoding: str) -> bytes:
     return b"".join(parts)
 
 
+def _intervals(values: Sequence[Any], encoding: str) -> bytes:
+    return b"".join(
+        _INTERVAL.pack(_INTERVAL_BYTES, value.seconds * 1_000_000 + value.microseconds, value.days, 0)
+        for value in values
+    )
+
+
 def _texts(values: Sequence[Any], encoding: str) -> bytes:
     parts: list[bytes] = []
     length = _LENGTH.pack
@@ -73,6 +82,7 @@ _TYPES: Final[dict[str, tuple[int, Callable[[Sequence[Any], str], bytes]]]] = {
     "bigint": (20, _bigints),
     "uuid": (2950, _uuids),
     "text": (25, _texts),
+    "interval": (1186, _intervals),
 }
 
 

@@ -88,6 +88,13 @@ def fail(lease: Lease, error: str, delay: timedelta) -> Call[str]:
     return Call("fail", {**lease.proof, "error": error, "delay": delay}, read=rows.one)
 
 
+def fail_many(
+    leases: Sequence[Held], errors: Sequence[str], delays: Sequence[timedelta], worker: int | None = None
+) -> Call[list[Answer]]:
+    said = {"errors": Many(errors, "text"), "delays": Many(delays, "interval")}
+    return Call("fail_many", {**_proofs(leases), **said, "worker": worker}, read=rows.answers)
+
+
 def bury(lease: Lease, reason: str, error: str | None = None) -> Call[None]:
     return Call("bury", {**lease.proof, "reason": reason, "error": error}, read=rows.nothing)
 

@@ -24,7 +24,6 @@ from faultline.worker.outage import Outage
 from faultline.worker.shelf import Shelf
 
 PAUSE_FIRST = 0.005
-CLAIM_MAX = 1000
 
 END_EARLY_MAX = 0.2
 """A handler is stopped up to this many seconds before its hard deadline."""
@@ -107,10 +106,10 @@ class Feeder:
         """Claim for the queues without a limit, then for each that has one; True if any came back full."""
         full = False
         if self._shared:
-            room = min(self.shelf.wanted(), CLAIM_MAX)
+            room = self.shelf.wanted()
             full = room > 0 and await self._claim(self._shared, room) >= room
         for queue, limit in self._limited.items():
-            room = min(limit - self.shelf.in_queue[queue], self.shelf.wanted(), CLAIM_MAX)
+            room = min(limit - self.shelf.in_queue[queue], self.shelf.wanted())
             full |= room > 0 and await self._claim([queue], room) >= room
         if self.shelf.in_hand == 0:
             self.found_nothing.set()

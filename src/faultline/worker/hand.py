@@ -10,6 +10,7 @@ import msgspec
 from faultline.errors import LeaseLost
 from faultline.job import Job
 from faultline.lease import Lease
+from faultline.outcome import Done, Failed
 from faultline.task import TaskSpec
 from faultline.worker.board import Answer, Board
 
@@ -36,7 +37,8 @@ class Hand(msgspec.Struct, eq=False):
     slot: int
     generation: int
     """Which writing of its slot on the board is this lease's; 0 once the lease has ended."""
-    result: str | None = None
+    outcome: Done | Failed | None = None
+    """How the attempt ended, while it waits for others to be recorded with."""
     runner: asyncio.Task[Any] | None = None
     stopping: str | None = None
     """Why the handler was told to stop: lost, cancel, not_renewed, timeout, leaving or still_running."""

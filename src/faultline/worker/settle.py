@@ -7,8 +7,12 @@ from faultline.lease import Lease
 from faultline.outcome import Cancel, Dead, Done, Failed, Outcome, Released, Snooze
 from faultline.store import calls
 from faultline.store.call import Call
+from faultline.store.rows import Answer
+from faultline.worker.hand import Hand
 
 REASON_CHARS_MAX = 4096
+RETRY_PAUSE = timedelta(seconds=1)
+"""How long a failed job waits whose rules do not say."""
 
 
 def settle(lease: Lease, outcome: Outcome) -> Call[Any]:
@@ -17,7 +21,7 @@ def settle(lease: Lease, outcome: Outcome) -> Call[Any]:
         case Done(result):
             return calls.complete(lease, result)
         case Failed(error, delay):
-            return calls.fail(lease, error, timedelta(seconds=1) if delay is None else delay)
+            return calls.fail(lease, error, RETRY_PAUSE if delay is None else delay)
         case Snooze(delay, reason):
             return calls.snooze(lease, delay, _text(reason))
         case Cancel(reason):
@@ -28,6 +32,16 @@ def settle(lease: Lease, outcome: Outcome) -> Call[Any]:
             return calls.release(lease, reason)
         case _:
             assert_never(outcome)
+
+
+def settle_many(hands: list[Hand], worker: int) -> Call[list[Answer]]:
+    """The same for many that ended alike: all of them Done, or all of them Failed."""
+    done = [hand.outcome.result for hand in hands if isinstance(hand.outcome, Done)]
+    if done:
+        return calls.complete_many(hands, done, worker)
+    failed = [hand.outcome for hand in hands if isinstance(hand.outcome, Failed)]
+    pauses = [RETRY_PAUSE if outcome.delay is None else outcome.delay for outcome in failed]
+    return calls.fail_many(hands, [outcome.error for outcome in failed], pauses, worker)
 
 
 def is_recorded(outcome: Outcome, entry: str) -> bool:

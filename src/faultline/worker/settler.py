@@ -1,4 +1,4 @@
-"""The settler: records successes in one call for 250 jobs or 3 ms, and everything else one by one."""
+"""The settler: records successes in one call for 250 jobs or 3 ms, failures together, the rest one by one."""
 
 import asyncio
 import logging
@@ -14,13 +14,16 @@ from faultline.telemetry import describe_error, emit
 from faultline.worker.hand import Hand
 from faultline.worker.judge import unknown_for_long
 from faultline.worker.outage import Outage
-from faultline.worker.settle import is_recorded, settle
+from faultline.worker.settle import is_recorded, settle, settle_many
 from faultline.worker.shelf import Shelf
 
 log = logging.getLogger("faultline.worker")
 
 BUSY_PAUSE = 0.05
 """A row that somebody has locked is tried again after this, in a later batch: it stalls nobody."""
+
+FAILED_MAX = 100
+"""Failures recorded in one call: each brings a traceback, and others wait for their turn on this line."""
 
 ONE_WAIT = 1.0
 ONE_WAIT_MAX = 60.0
@@ -42,6 +45,7 @@ class Settler:
         self.outage = outage
         self.worker = worker
         self.done: list[Hand] = []
+        self.failed: list[Hand] = []
         self.rest: deque[Said] = deque()
         self._some = asyncio.Event()
         self._enough = asyncio.Event()
@@ -56,13 +60,17 @@ class Settler:
         """
         if outcome is None:
             self.shelf.drop(hand)
-        elif type(outcome) is Done:
-            hand.result = outcome.result
-            self._take_done(hand)
+        elif type(outcome) is Done or type(outcome) is Failed:
+            hand.outcome = outcome
+            self._take_batched(hand)
         else:
             self._take_singly(hand, outcome)
 
-    def _take_done(self, hand: Hand) -> None:
+    def _take_batched(self, hand: Hand) -> None:
+        if type(hand.outcome) is Failed:
+            self.failed.append(hand)
+            self._rest.set()
+            return
         self.done.append(hand)
         if len(self.done) == self._batch_size:
             self._enough.set()
@@ -79,7 +87,7 @@ class Settler:
 
     @property
     def idle(self) -> bool:
-        return not self.done and not self.rest and not self._at_work
+        return not (self.done or self.failed or self.rest or self._at_work)
 
     async def run_batches(self) -> None:
         """Record successes until cancelled: when there are enough of them, or the first has waited 3 ms."""
@@ -97,33 +105,36 @@ class Settler:
             self._some.clear()
             if batch:
                 self._at_work += 1
-                await self._complete(batch)
+                await self._settle_many(batch, self.batch_line)
                 self._at_work -= 1
 
     async def run_rest(self) -> None:
-        """Record everything that is not a plain success, one by one, until cancelled."""
+        """Record what is not a plain success, until cancelled: failures together, the rest singly."""
         while True:
             await self._rest.wait()
             self._rest.clear()
-            while self.rest:
+            while self.failed or self.rest:
                 self._at_work += 1
-                await self._settle_one(*self.rest.popleft())
+                if self.failed:
+                    batch, self.failed = self.failed[:FAILED_MAX], self.failed[FAILED_MAX:]
+                    await self._settle_many(batch, self.single_line)
+                else:
+                    await self._settle_one(*self.rest.popleft())
                 self._at_work -= 1
 
-    async def _complete(self, batch: list[Hand]) -> None:
+    async def _settle_many(self, batch: list[Hand], line: Line) -> None:
         """One call for all of them; who is not answered for got through."""
         try:
             reach("commit.sending")
-            answers = await self.batch_line.run(
-                calls.complete_many(batch, [hand.result for hand in batch], self.worker)
-            )
+            answers = await line.run(settle_many(batch, self.worker))
         except Exception as trouble:  # rows will tell which of them got through, one by one
             if isinstance(trouble, OUTAGE):
                 self.outage.met(trouble)
             refused_whole = isinstance(trouble, FaultlineError) and not isinstance(trouble, OUTAGE)
             unsent = refused_whole or isinstance(trouble, CannotConnect)
             for hand in batch:
-                self._take_singly(hand, Done(hand.result), tries=0 if unsent else 1)
+                assert hand.outcome is not None
+                self._take_singly(hand, hand.outcome, tries=0 if unsent else 1)
             return
         self.outage.over()
         reach("acked")
@@ -149,7 +160,7 @@ class Settler:
 
     def _try_again(self, hand: Hand) -> None:
         self._at_work -= 1
-        self._take_done(hand)
+        self._take_batched(hand)
 
     async def _settle_one(self, hand: Hand, outcome: Outcome | LeaseLost, tries: int) -> None:
         """Record one outcome; whoever settles for the others has to outlive whatever comes of it."""

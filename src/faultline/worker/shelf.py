@@ -11,6 +11,9 @@ from faultline.worker.hand import Hand
 BUFFERS = 4
 """Room on the board in buffers: one waits to be started, the others are being recorded, or are to be."""
 
+CLAIM_MAX = 500
+"""The most jobs to claim in one call: with more, runners and server would take turns, not work together."""
+
 RATE_WINDOW = 0.05
 
 
@@ -76,16 +79,17 @@ class Shelf:
     def wanted(self) -> int:
         """How many more jobs to claim: for the free runners, plus what they finish in about 100 ms.
 
-        Never more than fits, and nothing while more than half of that is still there: a few large claims cost
-        less than many small ones.
+        Never more than fits, and nothing while enough of it is still there, or while most of the room is
+        taken by outcomes that are being recorded: a few large claims cost less than many small ones.
         """
         ahead = self._ahead()
-        self._low_mark = ahead // 2
-        if len(self.buffer) > self._low_mark:
-            return 0
+        self._low_mark = max(ahead // 2, ahead - CLAIM_MAX)
         free = self.config.jobs_max - len(self.running) - len(self.abandoned)
+        missing = free + ahead - len(self.buffer)
+        if len(self.buffer) > self._low_mark or (self.buffer and self.board.room < missing // 2):
+            return 0
         most = self.board.room if self.left is None else min(self.board.room, self.left)
-        return max(0, min(free + ahead - len(self.buffer), most, self.config.buffer_max))
+        return max(0, min(missing, most, CLAIM_MAX))
 
     def ask_for_more(self) -> None:
         """Wake the feeder when the buffer runs low; told after each job taken and each lease that ended."""

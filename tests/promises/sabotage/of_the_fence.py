@@ -1,5 +1,6 @@
 """Mutants of rule 4: the fence, and the verbs behind it."""
 
+from tests.promises import test_03_a_claim_is_identity as identity
 from tests.promises import test_04_a_fence_at_repeatable_read as snapshots
 from tests.promises import test_04_a_write_names_job_token_and_claim as rule_4
 from tests.promises import test_04_one_of_many_settles as settling
@@ -49,6 +50,18 @@ MUTANTS = [
         "a batch of completions waits for a locked job",
         rule_4.test_a_batch_answers_for_each_job_and_waits_for_none,
         (("complete_many", "for no key update of job skip locked", "for no key update of job"),),
+        given={"ending": "succeeded"},
+    ),
+    Mutant(
+        "a batch of failures waits for a locked job",
+        rule_4.test_a_batch_answers_for_each_job_and_waits_for_none,
+        (("fail_many", "for no key update of job skip locked", "for no key update of job"),),
+        given={"ending": "failed"},
+    ),
+    Mutant(
+        "a batch of failures goes by the job alone",
+        identity.test_the_batch_verbs_refuse_what_the_single_ones_refuse,
+        (("fail_many", " and job.token = done.token and job.claim = done.claim", ""),),
     ),
     Mutant(
         "a beat waits for a locked job",

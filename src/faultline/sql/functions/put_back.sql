@@ -6,7 +6,9 @@ create function faultline.put_back(
   moment       timestamptz,
   delay        interval default null,
   crashed      boolean default false,
-  dead_reason  text default null)
+  dead_reason  text default null,
+  errors       text[] default null,       -- where each has its own: in the order of the ids
+  delays       interval[] default null)
 returns table (id bigint, token bigint, worker int, task text, queue text, died boolean)
 language plpgsql
 volatile
@@ -21,6 +23,8 @@ begin
   ),
   judged as materialized (
     select ended.*, lane.queue,
+           left(coalesce(put_back.errors[array_position(put_back.ids, ended.id)], put_back.error), 8192) as said,
+           coalesce(put_back.delays[array_position(put_back.ids, ended.id)], put_back.delay) as wait,
            ended.crashes + put_back.crashed::int as crashed_times,
            coalesce(put_back.dead_reason, case when ended.attempt >= ended.max_attempts then 'out of attempts' end) as dies_of
     from ended
@@ -31,10 +35,10 @@ begin
       id, run_at, token, created_at, lane, attempt, max_attempts, crashes, task, key, lease_for, timeout, retry, error, args)
     select judged.id,
            -- Not coalesce: greatest() looks past a null, so no delay would come out as a delay of nothing.
-           moment + case when put_back.delay is null then faultline.crash_delay(judged.crashed_times)
-                         else least(greatest(put_back.delay, interval '0'), interval '30 days') end,
+           moment + case when judged.wait is null then faultline.crash_delay(judged.crashed_times)
+                         else least(greatest(judged.wait, interval '0'), interval '30 days') end,
            judged.token, judged.created_at, judged.lane, judged.attempt, judged.max_attempts, judged.crashed_times,
-           judged.task, judged.key, judged.lease_for, judged.timeout, judged.retry, left(put_back.error, 8192), judged.args
+           judged.task, judged.key, judged.lease_for, judged.timeout, judged.retry, judged.said, judged.args
     from judged
     where judged.dies_of is null
   ),
@@ -44,7 +48,7 @@ begin
       reason, error, args)
     select judged.id, moment, judged.token, judged.created_at, judged.lane, judged.attempt, judged.max_attempts,
            judged.crashed_times, judged.task, judged.key, judged.lease_for, judged.timeout, judged.retry,
-           left(judged.dies_of, 8192), left(put_back.error, 8192), judged.args
+           left(judged.dies_of, 8192), judged.said, judged.args
     from judged
     where judged.dies_of is not null
   ),
@@ -62,7 +66,7 @@ begin
     select judged.id, judged.token, judged.token, judged.created_at, judged.claimed_at, moment, judged.claim, judged.lane,
            judged.claimed_by, judged.attempt, judged.max_attempts, judged.crashed_times,
            case when judged.dies_of is null then put_back.ending else 'dead' end,
-           judged.task, judged.key, left(put_back.error, 8192)
+           judged.task, judged.key, judged.said
     from judged
   )
   select judged.id, judged.token, judged.claimed_by, judged.task::text, judged.queue::text, judged.dies_of is not null
