@@ -1,0 +1,171 @@
+"""What a job costs beside a fixed piece of work done in the same run: a guard against sliding back.
+
+CPU, not time: other work on the machine takes our turn away, but hardly makes our instructions more. When the
+bounds were set, the server's ratio was 3.6, the worker's 9 to 15 on a machine with ten times its work to do, the
+WAL 1,049 bytes and the commits 11 to 14: noise does not reach them, a large loss does.
+"""
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import psycopg
+import pytest
+
+from faultline.config import Settings, WorkerConfig
+from faultline.embedded import EmbeddedServer
+from faultline.running import work
+from faultline.store import calls
+from faultline.store.migrate import migrate
+from faultline.store.run import Store
+from tests.support import LEASE, new_job
+from tests.worker.harness import registry
+
+BATCH = 500
+ROUNDS = 5
+ARGS = '{"n":1,"pad":"' + "x" * 80 + '"}'
+
+SERVER_MOST = 5.5
+CLIENT_MOST = 22.0
+WAL_MOST = 1_150
+COMMITS_MOST = 40
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    """On a server of our own: what others write would be counted with ours."""
+    with EmbeddedServer.open(fsync=False, keep=False) as server:
+        migrate(server.dsn())
+        yield server.dsn()
+
+
+@pytest.fixture
+def conn(database):
+    with psycopg.connect(database, autocommit=True) as conn:
+        if not (Path("/proc") / str(conn.info.backend_pid) / "schedstat").exists():
+            pytest.skip("the server is not on this machine, or the kernel does not tell its CPU")
+        conn.execute(
+            "create table if not exists reference (id bigint primary key, place bigint, state int, pad text)"
+            " with (fillfactor = 45, autovacuum_enabled = off)"
+        )
+        conn.execute("create index if not exists reference_place on reference (place)")
+        yield conn
+
+
+def server_cpu(conn: psycopg.Connection[Any], work: Callable[[], None]) -> int:
+    """Nanoseconds the server's process used for a piece of work."""
+    told = Path("/proc") / str(conn.info.backend_pid) / "schedstat"
+    before = int(told.read_text().split()[0])
+    work()
+    return int(told.read_text().split()[0]) - before
+
+
+def life_of_a_batch(conn: psycopg.Connection[Any]) -> None:
+    Store.run_in(conn, calls.enqueue_many([new_job(args=ARGS)] * BATCH))
+    claim = uuid4()
+    claimed = Store.run_in(conn, calls.claim(["default"], BATCH, lease=LEASE, claim=claim))
+    leases = [Held(row.id, row.token, claim) for row in claimed]
+    assert Store.run_in(conn, calls.complete_many(leases, [None] * BATCH)) == []
+    assert len(leases) == BATCH
+
+
+class Held(msgspec.Struct):
+    job_id: int
+    token: int
+    claim: Any
+
+
+def three_writes_a_row(conn: psycopg.Connection[Any]) -> None:
+    """The least a queue can do: a row goes in, is changed in its place, and goes out."""
+    conn.execute(
+        "insert into reference select n, n, 0, %s from generate_series(1, %s) as n",
+        [ARGS, BATCH],
+        prepare=True,
+    )
+    conn.execute("update reference set state = 1 where state = 0", prepare=True)
+    conn.execute("delete from reference where state = 1 returning id, pad", prepare=True).fetchall()
+
+
+def test_the_server_spends_a_few_times_the_cpu_of_three_bare_writes(conn):
+    ours, bare = [], []
+    life_of_a_batch(conn)
+    for _ in range(ROUNDS):
+        bare.append(server_cpu(conn, lambda: three_writes_a_row(conn)))
+        ours.append(server_cpu(conn, lambda: life_of_a_batch(conn)))
+
+    ratio = statistics.median(ours) / statistics.median(bare)
+    print(f"server: {ratio:.2f} times three bare writes")
+    assert ratio < SERVER_MOST
+
+
+def drain(database: str, jobs: int) -> float:
+    """CPU seconds of a worker's thread for so many jobs, its start and end included."""
+
+    async def noop(n: int, pad: str) -> None:
+        """Nothing."""
+
+    store = Store(database)
+    for _ in range(jobs // BATCH):
+        store.run(calls.enqueue_many([new_job(task="noop", args=ARGS)] * BATCH))
+    store.close()
+    before = time.thread_time()
+    settings = Settings.read(database)
+    asyncio.run(work(registry(noop), settings, WorkerConfig(), until_empty=True, watchdog=False))
+    return time.thread_time() - before
+
+
+def bare_handlers(jobs: int) -> float:
+    """CPU seconds for reading the arguments and awaiting the handler, with no queue around it."""
+
+    async def noop(n: int, pad: str) -> None:
+        """Nothing."""
+
+    async def run() -> None:
+        decode = msgspec.json.Decoder().decode
+        for _ in range(jobs):
+            await noop(**decode(ARGS))
+
+    before = time.thread_time()
+    asyncio.run(run())
+    return time.thread_time() - before
+
+
+def test_a_worker_spends_a_few_times_the_cpu_of_the_bare_handler(database):
+    few, many = 2_000, 12_000
+    drain(database, few)  # imports, caches, the first plans
+    ours, bare = [], []
+    for _ in range(3):
+        bare.append(bare_handlers(many))
+        # The difference of two sizes: starting and stopping a worker is not what is guarded here.
+        ours.append((drain(database, many) - drain(database, few)) / (many - few) * many)
+
+    ratio = min(ours) / min(bare)
+    print(f"worker: {ratio:.2f} times the bare handler")
+    assert ratio < CLIENT_MOST
+
+
+def test_a_job_writes_little_and_shares_its_commits(database, db):
+    jobs = 4_000
+    drain(database, BATCH)
+    before = counters(db)
+    drain(database, jobs)
+    wal, commits = (now - then for now, then in zip(counters(db), before, strict=True))
+
+    print(f"{wal / jobs:.0f} bytes of WAL and {commits / jobs * 1000:.1f} commits a thousand jobs")
+    assert wal / jobs < WAL_MOST
+    assert commits / jobs * 1000 < COMMITS_MOST
+
+
+def counters(db: psycopg.Connection[Any]) -> tuple[int, int]:
+    """Bytes of WAL and commits so far."""
+    row = db.execute(
+        "select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint, xact_commit"
+        " from pg_stat_database where datname = current_database()"
+    ).fetchone()
+    assert row is not None
+    return row[0], row[1]
