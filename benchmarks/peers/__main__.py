@@ -1,0 +1,37 @@
+"""The comparison in one command: install, measure, and make the page.
+
+python -m benchmarks.peers [options]       everything; --help lists the options
+python -m benchmarks.peers page            only the page and the plots, from the JSON that is there
+"""
+
+import subprocess
+import sys
+
+from benchmarks.peers import options, places
+from benchmarks.peers.install import install
+
+
+def main(words: list[str]) -> None:
+    if words[:1] == ["page"]:
+        make_page(options.read(words[1:]))
+        return
+    asked = options.read(words)
+    install()
+    # The measuring needs packages of the comparison's own environment.
+    inside("benchmarks.peers.runner", *words)
+    if asked.out.parent == places.RESULTS or asked.page:
+        make_page(asked)
+
+
+def make_page(asked: options.Options) -> None:
+    print("page: to be made")
+
+
+def inside(module: str, *words: str) -> None:
+    done = subprocess.run([str(places.PYTHON), "-m", module, *words], cwd=places.ROOT, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
