@@ -7,8 +7,8 @@ python -m benchmarks.peers page            only the page and the plots, from the
 import subprocess
 import sys
 
-from benchmarks.peers import options, places
-from benchmarks.peers.install import install
+from benchmarks.peers import options, page, places
+from benchmarks.peers.install import install, install_tools
 
 
 def main(words: list[str]) -> None:
@@ -24,7 +24,14 @@ def main(words: list[str]) -> None:
 
 
 def make_page(asked: options.Options) -> None:
-    print("page: to be made")
+    """Write the page, and let the comparison's own environment draw the pictures."""
+    folder = (asked.page or places.DOCS).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "benchmarks.md").write_text(page.render(*page.load(asked.out.parent)))
+    if not places.PYTHON.exists():
+        install_tools()
+    inside("benchmarks.peers.plots", str(asked.out.parent), str(folder / "images"))
+    print(f"peers: {folder / 'benchmarks.md'}")
 
 
 def inside(module: str, *words: str) -> None:

@@ -36,13 +36,20 @@ def fingerprint() -> str:
 
 def python_environment() -> bool:
     """The comparison's own tools and this checkout must install; a peer may fail alone."""
+    install_tools()
+    if not pip("--editable", str(places.ROOT)):
+        sys.exit("peers: this checkout could not be installed; the lines above say why")
+    wanted = (places.HERE / "peers.txt").read_text().split()
+    return pip(*wanted) or one_by_one(pip, wanted)
+
+
+def install_tools() -> None:
+    """What measures and draws, without which there is nothing to do."""
     say(f"Python packages into {places.HOME / 'venv'}")
     if not places.PYTHON.exists():
         subprocess.run([sys.executable, "-m", "venv", str(places.HOME / "venv")], check=True)
-    if not pip("-r", str(places.HERE / "requirements.txt")) or not pip("--editable", str(places.ROOT)):
+    if not pip("-r", str(places.HERE / "requirements.txt")):
         sys.exit("peers: the comparison's own tools could not be installed; the lines above say why")
-    wanted = (places.HERE / "peers.txt").read_text().split()
-    return pip(*wanted) or one_by_one(pip, wanted)
 
 
 def node_environment() -> bool:

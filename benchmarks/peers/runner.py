@@ -2,6 +2,7 @@
 
 import json
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from benchmarks.peers.options import Options
 from benchmarks.peers.peer import Absent, Peer, admin
 from benchmarks.peers.pickup import latency
 from benchmarks.peers.services import services
+from benchmarks.peers.steady import offered, sustained
 from benchmarks.peers.throughput import drain, single
 
 Phase = Callable[[Peer, Options], dict[str, Any]]
@@ -24,6 +26,8 @@ STEPS: dict[str, Phase] = {
     "drain1": partial(drain, workers=1),
     "drain2": partial(drain, workers=2),
     "latency": latency,
+    "sustained": sustained,
+    "offered": offered,
 }
 ERROR_LENGTH = 1500
 
@@ -36,6 +40,7 @@ class Record:
         self._turn = threading.Lock()
         self.data: dict[str, Any] = {
             "started": time.strftime("%F %T"),
+            "commit": _commit(),
             "machine": machine.describe(),
             **_server(),
             "config": asked.told(),
@@ -72,6 +77,12 @@ def _short(value: Any) -> str:
     return f"{value:.1f}" if isinstance(value, float) else str(value)[:300]
 
 
+def _commit() -> str:
+    """Which Faultline was measured."""
+    words = ["git", "-C", str(places.ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def _server() -> dict[str, Any]:
     names = [
         "fsync", "synchronous_commit", "shared_buffers", "max_wal_size", "max_connections", "autovacuum",
@@ -91,9 +102,7 @@ def find_peers(asked: Options) -> tuple[list[Peer], dict[str, str]]:
     """The systems asked for, and those of them that cannot run here, with the reason."""
     present: list[Peer] = []
     absent: dict[str, str] = {}
-    paths = sorted(path for path in places.SYSTEMS.glob("[a-z]*") if path.suffix in (".py", ".mjs"))
-    for index, path in enumerate(paths):
-        key = path.stem.rstrip("_")
+    for index, (key, path) in enumerate(options.systems().items()):
         if asked.systems and key not in asked.systems:
             continue
         try:

@@ -8,6 +8,8 @@ talks to it through its command line alone, so a Node adapter (`_adapter.mjs`) l
   single N CAP     enqueue up to N jobs, one awaited call at a time (stop at CAP seconds)
   bulk N CAP       enqueue N jobs with the library's own bulk API (stop at CAP seconds)
   latency N MS     enqueue N jobs, one every MS milliseconds
+  sustain N S      keep N jobs waiting for S seconds while a worker drains; count what it handles meanwhile
+  offer RATE S     enqueue RATE jobs a second for S seconds, a small bulk every 10 ms, on time or late
   worker           run a worker until killed
 
 Environment: BENCH_DSN, BENCH_REDIS_URL, BENCH_RUN_DIR (scratch shared with the runner), BENCH_MODE
@@ -37,6 +39,8 @@ RECOVERY = os.environ.get("BENCH_PROFILE", "default") == "recovery"
 HERE = Path(__file__).parent
 PAD = "x" * 64
 WARM_UP = 20
+SUSTAIN_BATCH = 500
+OFFER_EVERY = 0.01
 
 
 def knob(name: str, default: int) -> int:
@@ -205,6 +209,50 @@ async def _latency(system: System, jobs: int, every_ms: float) -> Payload:
     return {"sent": sent}
 
 
+def _handled() -> int:
+    """How many handlers have begun, in all the worker's processes."""
+    told = [file.read_bytes()[:8] for file in Path(RUN_DIR).glob("*.count")]
+    return sum(struct.unpack("<q", count)[0] for count in told if len(count) == 8)
+
+
+async def _sustain(system: System, depth: int, duration: float) -> Payload:
+    """Keep the queue `depth` jobs deep. The first third of the time is to warm up and is not counted."""
+    await system.open()
+    made = before = 0
+    began = time.perf_counter()
+    window_began = 0.0
+    while (now := time.perf_counter() - began) < duration:
+        if not window_began and now > duration / 3:
+            window_began, before = time.perf_counter(), _handled()
+        if made - _handled() < depth:
+            await system.enqueue_many([payload(made + number) for number in range(SUSTAIN_BATCH)])
+            made += SUSTAIN_BATCH
+        else:
+            await asyncio.sleep(0.001)
+    answer = {"jobs": made, "handled": _handled() - before, "seconds": time.perf_counter() - window_began}
+    await system.close()
+    return answer
+
+
+async def _offer(system: System, rate: int, duration: float) -> Payload:
+    """Enqueue on a timetable, whether or not the last batch was late; tells when each job was due."""
+    await system.open()
+    size = int(rate * OFFER_EVERY)
+    sent: list[tuple[int, int]] = []
+    base, base_ns = time.monotonic() + 0.05, time.time_ns() + 50_000_000
+    for turn in range(int(duration / OFFER_EVERY)):
+        delay = base + turn * OFFER_EVERY - time.monotonic()
+        if delay > 0:
+            await asyncio.sleep(delay)
+        if time.monotonic() - base > duration:
+            break
+        numbers = range(turn * size, turn * size + size)
+        await system.enqueue_many([payload(number) for number in numbers])
+        sent += [(number, base_ns + int(turn * OFFER_EVERY * 1e9)) for number in numbers]
+    await system.close()
+    return {"sent": sent}
+
+
 def _meta(system: System) -> Payload:
     told = (
         "name", "settings", "recovery", "backend", "remaining", "snapshot", "refusals", "manual_recover",
@@ -235,6 +283,10 @@ def main(system: System) -> None:
             answer = asyncio.run(_bulk(system, int(jobs), float(cap)))
         case ["latency", jobs, every_ms]:
             answer = asyncio.run(_latency(system, int(jobs), float(every_ms)))
+        case ["sustain", depth, seconds]:
+            answer = asyncio.run(_sustain(system, int(depth), float(seconds)))
+        case ["offer", rate, seconds]:
+            answer = asyncio.run(_offer(system, int(rate), float(seconds)))
         case ["worker"]:
             _work(system)
             return
