@@ -56,7 +56,7 @@ class Scene:
 
     def relaunch(self) -> None:
         """Where only a process with the dead one's identity recovers its jobs, start that."""
-        if self.peer.meta["relaunch"]:
+        if self.peer.meta.get("relaunch"):
             self.crew.spawn(self.victim_number)
 
     def rows(self, what: str = "snapshot") -> Any:
@@ -95,13 +95,14 @@ def crash(peer: Peer, options: Options, profile: str) -> Row:
 def zombie(peer: Peer, options: Options) -> Row:
     """A is stopped in mid-handler past its lease, B runs the job again and ends it; then A comes back."""
     scene = Scene(peer, options, "_r", "zombie", RECOVERY, 6)
-    return _zombie(scene, options, _b_has_ended, 8)
+    return _zombie(scene, options, let_b=_b_has_ended, wait_for_a=25, settle_seconds=8)
 
 
 def zombie_mid(peer: Peer, options: Options) -> Row:
     """The same, but A comes back while B is still in its handler."""
     scene = Scene(peer, options, "_r", "zombie_mid", RECOVERY, 14)
-    return _zombie(scene, options, lambda scene: time.sleep(1), 2.5)
+    # A's handler may never return, where the library stops it: look before B ends, 13 seconds from then.
+    return _zombie(scene, options, let_b=lambda scene: time.sleep(1), wait_for_a=9, settle_seconds=2.5)
 
 
 def _b_has_ended(scene: Scene) -> None:
@@ -109,7 +110,9 @@ def _b_has_ended(scene: Scene) -> None:
     time.sleep(4)
 
 
-def _zombie(scene: Scene, options: Options, let_b: Callable[[Scene], None], settle_seconds: float) -> Row:
+def _zombie(
+    scene: Scene, options: Options, let_b: Callable[[Scene], None], wait_for_a: float, settle_seconds: float
+) -> Row:
     row: Row = {"profile": RECOVERY}
     try:
         os.killpg(scene.victim, signal.SIGSTOP)
@@ -118,7 +121,7 @@ def _zombie(scene: Scene, options: Options, let_b: Callable[[Scene], None], sett
         row |= _wait_for_b(scene, options, stopped_at, let_b)
         row["b_done_before_cont"] = scene.b_did("end")
         row["rows_before_cont"] = scene.rows()
-        row |= _wake_a(scene, settle_seconds)
+        row |= _wake_a(scene, wait_for_a, settle_seconds)
         row |= _testimony(scene, stopped_at)
     finally:
         scene.crew.stop(1)
@@ -127,7 +130,7 @@ def _zombie(scene: Scene, options: Options, let_b: Callable[[Scene], None], sett
 
 def _wait_for_b(scene: Scene, options: Options, stopped_at: float, let_b: Callable[[Scene], None]) -> Row:
     """Until B has taken over; where the only documented way is a manual call, it is made after 8 seconds."""
-    by_hand = scene.peer.meta["manual_recover"]
+    by_hand: str = scene.peer.meta.get("manual_recover", "")
     took_over = wait(lambda: scene.b_did("start"), 8 if by_hand else options.crash_wait)
     used = bool(by_hand) and not took_over
     if used:
@@ -141,11 +144,11 @@ def _wait_for_b(scene: Scene, options: Options, stopped_at: float, let_b: Callab
     return {"manual_recover_used": used, "rerun_after_s": after}
 
 
-def _wake_a(scene: Scene, settle_seconds: float) -> Row:
+def _wake_a(scene: Scene, wait_for_a: float, settle_seconds: float) -> Row:
     log = scene.crew.log_file(scene.victim_number)
     said_before = log.stat().st_size
     os.killpg(scene.victim, signal.SIGCONT)
-    wait(lambda: scene.a_did("end"), 25)
+    wait(lambda: scene.a_did("end"), wait_for_a)
     time.sleep(settle_seconds)
     row: Row = {
         "b_running_at_snapshot": scene.b_did("start") and not scene.b_did("end"),

@@ -1,7 +1,9 @@
 """Order the phases and the systems, and write the JSON; runs inside the comparison's own environment."""
 
 import json
+import platform
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -62,15 +64,18 @@ class Record:
         with self._turn:
             self.data["ended"] = time.strftime("%F %T")
             text = json.dumps(self.data, indent=1, default=str) + "\n"
-            # Logs and tracebacks must not carry this machine's paths into the repository.
-            for path, name in (
-                (places.HOME, "$BENCH_HOME"),
-                (places.ROOT, "$ROOT"),
-                (sys.base_prefix, "$PYTHON"),
-            ):
-                text = text.replace(str(path), name)
+            text = anonymous(text)
             self._out.parent.mkdir(parents=True, exist_ok=True)
             self._out.write_text(text)
+
+
+def anonymous(text: str) -> str:
+    """Without this machine's paths and name: logs and tracebacks must not carry them into the repository."""
+    paths = {places.HOME: "$BENCH_HOME", places.ROOT: "$ROOT", sys.base_prefix: "$PYTHON"}
+    for path, name in paths.items():
+        text = text.replace(str(path), name)
+    host = re.escape(platform.node() or "localhost")
+    return re.sub(rf"(?<=@){host}\b|\b{host}(?=:\d)", "host", text)
 
 
 def _short(value: Any) -> str:

@@ -51,7 +51,8 @@ class FaultlineKeepingAll(System):
     def worker_exec(self) -> list[str]:
         os.chdir(HERE)
         os.environ.update(_environment())
-        return _faultline("worker", "faultline_:app", *(["--lease", "3s"] if RECOVERY else []))
+        named = ["--name", os.environ.get("BENCH_WORKER_ID", "w0")]
+        return _faultline("worker", "faultline_:app", *named, *(["--lease", "3s"] if RECOVERY else []))
 
 
 def _faultline(*words: str) -> list[str]:
