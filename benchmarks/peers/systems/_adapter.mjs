@@ -139,6 +139,6 @@ export async function main(system) {
     answer = await VERBS[verb](system, ...words.map(Number));
     await system.close();
   }
-  console.log("BENCH " + JSON.stringify(answer));
-  process.exit(0);
+  // Leave once it is written: a long answer does not fit a pipe at once.
+  process.stdout.write("BENCH " + JSON.stringify(answer) + "\n", () => process.exit(0));
 }
