@@ -33,7 +33,7 @@ def crash(data: dict[str, Any]) -> list[str]:
         f"it, waited for {data['config']['crash_wait']:g} s at most.", "",
         "| system | by default | recovery profile | what the profile is |", "| --- | --- | --- | --- |",
     ]  # fmt: skip
-    for system, found in data["crash"].items():
+    for system, found in _ordered(data["crash"]):
         profile = data["meta"][system]["recovery"]
         default, recovery = (_rerun(found.get(name)) for name in ("default", "recovery"))
         lines.append(f"| {_name(system)} | {default} | {recovery} | {profile} |")
@@ -56,7 +56,7 @@ def zombie(phase: str, found: dict[str, Row]) -> list[str]:
         "| system | B ran it after | A's return changed the job | A's own INSERT landed | refusal noted |",
         "| --- | --- | --- | --- | --- |",
     ]  # fmt: skip
-    return lines + [_zombie_line(phase, system, row) for system, row in found.items()]
+    return lines + [_zombie_line(phase, system, row) for system, row in _ordered(found)]
 
 
 def _zombie_line(phase: str, system: str, row: Row) -> str:
@@ -79,6 +79,11 @@ def _changed(phase: str, row: Row) -> str:
     if phase == "zombie_mid" and not row["b_running_at_snapshot"]:
         return "B had ended before the look: see the JSON"
     return "no" if row["rows_before_cont"] == row["rows_after_cont"] else "**yes**"
+
+
+def _ordered(found: dict[str, Row]) -> list[tuple[str, Row]]:
+    """Our own first, then by name: they ran at once and ended in any order."""
+    return sorted(found.items(), key=lambda pair: (not pair[0].startswith("faultline"), pair[0]))
 
 
 def _name(system: str) -> str:

@@ -82,7 +82,7 @@ def _place(run: Run, failures: dict[str, Any] | None) -> list[str]:
         f"{machine['system']}; Python {machine['python']}",
         f"- {data['postgres'].split(' on ')[0]}: {settings}",
         f"- Faultline at commit {data['commit'] or 'unknown'}",
-        f"- {data['config']['repeats']} repeats of {data['config']['jobs']:,} jobs of about 105 bytes, "
+        f"- {data['config']['repeats']} repeat(s) of {data['config']['jobs']:,} jobs of about 105 bytes, "
         f"{data['started']} to {data['ended']}",
         f"- {_quietness(run)}",
     ]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.ticker import ScalarFormatter
 
 from benchmarks.peers import page
 from benchmarks.peers.figures import Measure, Run, Spread
@@ -59,6 +60,7 @@ def scale(axes: Any, measure: Measure, ranked: list[tuple[str, Spread]]) -> list
     highest = max(spread.high for _, spread in ranked)
     if measure.unit == "ms" and lowest > 0:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(ScalarFormatter())
         axes.set_xlim(lowest / 2, highest * 2)
         return ["logarithmic"]
     axes.set_xlim(0, highest * 1.14)

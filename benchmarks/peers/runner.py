@@ -85,7 +85,10 @@ def _short(value: Any) -> str:
 def _commit() -> str:
     """Which Faultline was measured."""
     words = ["git", "-C", str(places.ROOT), "describe", "--always", "--dirty", "--exclude=*"]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    except FileNotFoundError:
+        return ""
 
 
 def _server() -> dict[str, Any]:
