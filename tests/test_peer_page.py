@@ -108,7 +108,15 @@ def test_a_noisy_machine_is_said_to_be_noisy(data):
             row["drain1_foreign_cores"] = 0.8
 
     assert "(quiet)" in quiet
+    assert "not a measurement" not in quiet
     assert "not quiet: trust the ratios" in page.render(data, None)
+    assert "not a measurement**: others were at work on the machine." in page.render(data, None)
+
+
+def test_a_short_run_is_called_a_trial(data):
+    data["config"]["repeats"] = 1
+
+    assert "This run is a trial, not a measurement**: it was short." in page.render(data, None)
 
 
 def test_a_late_worker_that_changed_the_job_is_seen(data):

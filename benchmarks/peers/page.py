@@ -48,11 +48,15 @@ redis, where there is one), measures, and makes this page.
 ELSEWHERE = """\
 Not compared here: claims under a pinned horizon, a million waiting or scheduled jobs, memory."""
 
+FULL = {"repeats": 3, "jobs": 20_000}
+QUIET_CORES = 0.1
+"""So much of a core may be others' in the middle step."""
+
 
 def render(throughput: dict[str, Any], failures: dict[str, Any] | None) -> str:
     """The whole page as Markdown."""
     run = Run(throughput)
-    lines = [OPENING, "", "## The goals", "", *musts.table(run), "", ELSEWHERE]
+    lines = [OPENING, *_caution(run), "", "## The goals", "", *musts.table(run), "", ELSEWHERE]
     lines += ["", "## Rates and times", *tables.sections(run), *_errors(run)]
     if failures:
         lines += ["", "## Failures", *failure_tables.sections(failures)]
@@ -60,6 +64,20 @@ def render(throughput: dict[str, Any], failures: dict[str, Any] | None) -> str:
     lines += ["", "## Where, and how quiet it was", "", *_place(run, failures)]
     lines += ["", "## Versions and settings", "", *_settings(throughput, failures)]
     return "\n".join(lines) + "\n"
+
+
+def _caution(run: Run) -> list[str]:
+    """A word of warning, when the run was too short or its machine too busy to go by."""
+    config = run.data["config"]
+    reasons = []
+    if config["repeats"] < FULL["repeats"] or config["jobs"] < FULL["jobs"]:
+        reasons.append("it was short")
+    foreign = _collected(run, "_foreign_cores")
+    if foreign and statistics.median(foreign) >= QUIET_CORES:
+        reasons.append("others were at work on the machine")
+    if not reasons:
+        return []
+    return ["", f"> **This run is a trial, not a measurement**: {' and '.join(reasons)}. Do not go by it."]
 
 
 def _errors(run: Run) -> list[str]:
@@ -98,7 +116,7 @@ def _quietness(run: Run) -> str:
     if not foreign or not disk:
         return "how quiet the machine was is not known"
     middle = statistics.median(foreign)
-    verdict = "quiet" if middle < 0.1 else "not quiet: trust the ratios more than the figures"
+    verdict = "quiet" if middle < QUIET_CORES else "not quiet: trust the ratios more than the figures"
     return (
         f"other processes used {middle:.2f} cores in the middle step and {max(foreign):.2f} in the worst "
         f"({verdict}); a write of 8 kB with fdatasync took {statistics.median(disk):.0f} µs "

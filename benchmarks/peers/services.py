@@ -39,7 +39,10 @@ def services() -> Iterator[None]:
 def start_postgres() -> None:
     if not (places.PGDATA / "PG_VERSION").exists():
         make_cluster()
-    run_as_owner("pg_ctl", "-w", "-l", str(places.PGDATA / "server.log"), "start")
+    try:
+        run_as_owner("pg_ctl", "status")  # left over from a run that was killed
+    except subprocess.CalledProcessError:
+        run_as_owner("pg_ctl", "-w", "-l", str(places.PGDATA / "server.log"), "start")
 
 
 def make_cluster() -> None:
