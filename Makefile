@@ -14,7 +14,7 @@ COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --gene
 	--no-emit-find-links --custom-compile-command "make lock" --quiet pyproject.toml requirements/build.in
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench lock clean demo-env dev-env
+.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench compare compare-page lock clean demo-env dev-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,12 @@ drill: demo-env  ## any drill (NAME=worker-crash)
 bench: demo-env  ## drain 20k no-op jobs and say how fast
 	@.venv/bin/faultline bench drain $(ARGS)
 
+compare: dev-env  ## Faultline beside its peers: installs them apart, measures, makes docs/benchmarks.md
+	@.venv/bin/python -m benchmarks.peers $(ARGS)
+
+compare-page: dev-env  ## docs/benchmarks.md and its plots again, from the JSON that is there
+	@.venv/bin/python -m benchmarks.peers page $(ARGS)
+
 lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 	@$(COMPILE) --upgrade --extra dev --extra embedded --extra fast -o requirements/dev.lock >/dev/null
 	@$(COMPILE) --constraints requirements/dev.lock --extra embedded --extra fast -o requirements/demo.lock >/dev/null
@@ -60,7 +66,7 @@ lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 
 clean:  ## delete .venv, caches and the data of `faultline dev`
 	@rm -rf .venv .venv.lock .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 demo-env dev-env:
 	@if [ -z "$(PYTHON)" ]; then \

@@ -1,0 +1,1 @@
+"""Faultline and its peers side by side on one machine, each through its public API."""

@@ -1,0 +1,45 @@
+"""The comparison takes its orders well, and what it writes names no machine."""
+
+import platform
+import sys
+
+import pytest
+
+from benchmarks.peers import options, places, runner
+from benchmarks.peers.pickup import percentile
+
+
+def test_a_run_measures_rates_and_times_unless_it_is_told_otherwise():
+    asked = options.read([])
+
+    assert asked.phases == ("single", "drain1", "drain2", "latency")
+    assert asked.out == places.RESULTS / "peers.json"
+
+
+def test_failures_go_to_a_file_of_their_own():
+    assert options.read(["--failures"]).out == places.RESULTS / "peers-failures.json"
+
+
+@pytest.mark.parametrize("words", [["--phases", "drain9"], ["--systems", "nobody"]])
+def test_what_does_not_exist_is_refused(words, capsys):
+    with pytest.raises(SystemExit):
+        options.read(words)
+
+    assert "there is no" in capsys.readouterr().err
+
+
+def test_every_phase_that_may_be_asked_for_is_there():
+    assert set(options.THROUGHPUT + options.STEADY) == set(runner.STEPS)
+
+
+def test_what_is_written_names_neither_the_machine_nor_its_folders():
+    host = platform.node()
+
+    said = runner.anonymous(f"w1@{host} {host}:4711 {places.ROOT}/x {places.HOME}/y {sys.base_prefix}/z")
+
+    assert said == "w1@host host:4711 $ROOT/x $BENCH_HOME/y $PYTHON/z"
+
+
+def test_the_percentile_of_a_few_values_is_one_of_them():
+    assert percentile([1.0, 2.0, 3.0, 4.0], 0.5) == 3.0
+    assert percentile([1.0], 0.99) == 1.0
