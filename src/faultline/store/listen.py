@@ -1,7 +1,8 @@
 """Wake-ups: LISTEN, with the poll of whoever is woken behind it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import psycopg
 
@@ -10,6 +11,9 @@ from faultline.store.connect import aconnect
 from faultline.store.faults import named_errors
 
 CHANNEL = "faultline"
+
+Wakes = Callable[[Callable[[str], None], Callable[[], float]], Coroutine[Any, Any, None]]
+"""Where wake-ups come from: given whom to call with a queue's name, and how long to pause after trouble."""
 
 
 async def listen(dsn: str, heard: Callable[[str], None], pause: Callable[[], float]) -> None:
