@@ -55,7 +55,7 @@ async def until(true):
 def obeying(ends, act):
     """Run `act` beside a worker that obeys the link; what was heard comes back with the worker."""
     worker: Any = FakeWorker()
-    heard: list[str] = []
+    heard: list[str | None] = []
 
     async def run():
         link = Link(ends[1])
@@ -98,8 +98,16 @@ def test_wake_ups_are_passed_on_whole_though_they_come_in_pieces(ends, exits):
         await until(lambda: "billing" in heard)
 
     worker, heard = obeying(ends, act)
-    assert sorted(heard) == ["", "billing", "mail"]  # the empty one: what came before was not heard
+    assert heard == ["mail", "billing"]
     assert worker.told == 0
+
+
+def test_that_the_supervisor_hears_nothing_is_passed_on(ends, exits):
+    async def act(worker, heard):
+        ends[0].sendall(wake("") + wake(None))
+        await until(lambda: heard == ["", None])
+
+    obeying(ends, act)
 
 
 def test_any_number_of_signals_is_one_wish_to_finish(ends, exits):

@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from faultline.supervisor.words import HURRY, Failure, Order, Ready, report
+from faultline.store.listen import Heard
+from faultline.supervisor import words
+from faultline.supervisor.words import Failure, Order, Ready, report
 
 if TYPE_CHECKING:
     from faultline.worker.worker import Worker
@@ -34,7 +36,7 @@ class Link:
     def __init__(self, theirs: socket.socket) -> None:
         self._socket = theirs
         self._unread = b""
-        self._heard: Callable[[str], None] = lambda queue: None
+        self._heard: Heard = lambda queue: None
         self._told_to_stop = False
         self.order = Order.read(self._first_line())
 
@@ -54,10 +56,9 @@ class Link:
         line, _, self._unread = self._unread.partition(b"\n")
         return line
 
-    async def listen(self, heard: Callable[[str], None], pause: Callable[[], float]) -> None:
+    async def listen(self, heard: Heard, pause: Callable[[], float]) -> None:
         """Call `heard` with each queue that may have work: what LISTEN does for a worker on its own."""
         self._heard = heard
-        heard("")  # what came before we listened was not heard
         await asyncio.Event().wait()
 
     def obey(self, worker: "Worker") -> None:
@@ -93,7 +94,7 @@ class Link:
         try:
             while came := self._socket.recv(65_536):
                 *lines, self._unread = (self._unread + came).split(b"\n")
-                loop.call_soon_threadsafe(self._take, worker, set(lines))
+                loop.call_soon_threadsafe(self._take, worker, lines)
         except OSError:
             pass
         except RuntimeError:
@@ -103,12 +104,15 @@ class Link:
         time.sleep(worker.config.grace.total_seconds() + LEAVE_SECONDS_MAX)
         os._exit(EXIT_ORPHANED)
 
-    def _take(self, worker: "Worker", lines: set[bytes]) -> None:
+    def _take(self, worker: "Worker", lines: list[bytes]) -> None:
         for line in lines:
-            if line[:1] == HURRY:
-                self._hurry(worker)
-            else:
-                self._heard(line[1:].decode(errors="replace"))
+            match line[:1]:
+                case words.HURRY:
+                    self._hurry(worker)
+                case words.DEAF:
+                    self._heard(None)
+                case _:
+                    self._heard(line[1:].decode(errors="replace"))
 
 
 def _go_with_supervisor() -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from faultline.errors import FaultlineError
@@ -59,6 +60,7 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self._starts_failed = 0
+        self._hears = False
         self._codes = [0]
         self._trouble: FaultlineError | None = None
 
@@ -124,7 +126,7 @@ class Supervisor:
             return End(1, False, Failure("", f"no worker process can be started: {refused}"))
         self.children[number] = child  # before anything is awaited: it may end at once
         try:
-            return await child.follow(self._is_ready)
+            return await child.follow(partial(self._is_ready, child))
         finally:
             del self.children[number]
 
@@ -145,8 +147,10 @@ class Supervisor:
             if not self._stopping.is_set():
                 self.stop()
 
-    def _is_ready(self, ready: Ready) -> None:
+    def _is_ready(self, child: Child, ready: Ready) -> None:
         self._starts_failed = 0
+        if self._hears:
+            child.tell(wake(""))
         if not self._ready.done():
             self._ready.set_result(ready)
 
@@ -174,8 +178,10 @@ class Supervisor:
         """Pass each wake-up on; behind a pooler nobody can listen, and the workers' polls do the work."""
         pauses = Backoff(LISTEN_FIRST, LISTEN_LONGEST)
 
-        def heard(queue: str) -> None:
-            pauses.reset()
+        def heard(queue: str | None) -> None:
+            self._hears = queue is not None
+            if self._hears:
+                pauses.reset()
             line = wake(queue)
             for child in self.children.values():
                 child.tell(line)

@@ -1,7 +1,8 @@
 """What a supervisor and its worker processes say to each other: a line each, over a socket.
 
 A worker says once that it is ready, or why it could not be. The supervisor says which queue may have work,
-and that it is time to hurry. That one of them has gone needs no word: the kernel closes its end.
+that nothing can be heard now, and that it is time to hurry. That one of them has gone needs no word: the
+kernel closes its end.
 """
 
 import json
@@ -12,6 +13,7 @@ from faultline import errors
 from faultline.errors import FaultlineError
 
 WAKE: Final = b"w"
+DEAF: Final = b"d"
 HURRY: Final = b"h"
 QUEUE_BYTES_MAX: Final = 200
 
@@ -74,11 +76,15 @@ def read_report(line: bytes) -> Ready | Failure:
     return Ready(**facts) if facts.pop("word") == "Ready" else Failure(**facts)
 
 
-def wake(queue: str) -> bytes:
-    """That a queue may have work; anybody may notify with any text, so what is no queue means them all.
+def wake(queue: str | None) -> bytes:
+    """That a queue may have work, or that nothing can be heard now.
 
-    >>> wake("mail"), wake("two\\nlines")
-    (b'wmail\\n', b'w\\n')
+    Anybody may notify with any text, so what is no queue means them all.
+
+    >>> wake("mail"), wake("two\\nlines"), wake(None)
+    (b'wmail\\n', b'w\\n', b'd\\n')
     """
+    if queue is None:
+        return DEAF + b"\n"
     name = queue.encode(errors="replace")
     return WAKE + (name if len(name) <= QUEUE_BYTES_MAX and b"\n" not in name else b"") + b"\n"

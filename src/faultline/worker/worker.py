@@ -164,14 +164,17 @@ class Worker:
         """LISTEN, except behind a pooler that gives each transaction another session: there we only poll."""
         return [self._wakes(self._heard, outage.pause)] if self.prepare else []
 
-    def _heard(self, queue: str) -> None:
+    def _heard(self, queue: str | None) -> None:
+        self._shelf.listening = queue is not None
         if not queue or queue in self.config.queues:
             self._shelf.woken.set()
 
     async def _until_stopped(self, feeder: Feeder, until_empty: bool, stop_after: int | None) -> None:
         while not self._stop.is_set():
-            if until_empty and feeder.found_nothing.is_set() and self._shelf.in_hand == 0:
-                return
+            if until_empty and self._shelf.in_hand == 0:
+                if feeder.found_nothing.is_set():
+                    return
+                self._shelf.woken.set()  # all done here: is there more?
             if stop_after is not None and self._shelf.settled_count >= stop_after:
                 return
             if len(self._shelf.abandoned) >= self.config.threads_max:
