@@ -22,11 +22,13 @@ SOONEST = 0.02
 EARLY = 0.9
 """The share of a tick after which a round may begin: `every` calls a little early, and not in vain."""
 
-STANDBY_TICKS = 2.5
-"""Who did not make the last round looks less often.
+LATE = 1.1
+"""The share of a tick after which a round is late: who stands by then makes it, and has the duty."""
 
-Under three ticks, because after a longer gap all would hold fire. A fleet of fifty that looks each tick is a
-load, and the one whose rounds they are looks each tick anyway.
+STANDBY_TICKS = 2.2
+"""Who did not make the last round looks less often: fifty that look each tick are a load.
+
+With LATE, a gap ends before it is so long that all would hold fire: three times what `round` is asked with.
 """
 
 ANNOUNCE_EVERY = 0.25
@@ -53,7 +55,8 @@ class Rounds:
     async def __call__(self) -> float | None:
         """One turn; answers in how many seconds to come again: a tick, or when the next job falls due."""
         tick = self.tick.total_seconds()
-        self.on_duty = await self.line.run(calls.round_(self.tick * EARLY))
+        share = EARLY if self.on_duty else LATE
+        self.on_duty = await self.line.run(calls.round_(self.tick * share))
         if self.on_duty:
             await self._walk()
         elif not self._expects:
