@@ -198,3 +198,15 @@ def test_one_process_needs_no_supervisor(database, store, group):
     assert rows(database, "select count(*) from faultline.workers where pid = %s", workers.process.pid) == [
         (1,)
     ]
+
+
+def test_a_ctrl_c_reaches_every_process_and_all_leave(database, store, group):
+    """A terminal sends it to the whole group of processes, also to those that only start."""
+    workers = group("--processes", "2")
+    eventually(lambda: len(workers.pids()) == 2)
+
+    for pid in [*workers.pids(), workers.process.pid]:
+        os.kill(pid, signal.SIGINT)
+
+    assert workers.wait() == 0, workers.said()
+    assert still_there(pids_marked(workers.mark)) == set()

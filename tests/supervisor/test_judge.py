@@ -50,7 +50,7 @@ def test_ends_without_a_word_become_one():
 
 @pytest.mark.parametrize(
     ("code", "ready", "shown"),
-    [(0, True, 0), (1, True, 1), (-15, False, 0), (-15, True, 143), (-9, True, 137)],
+    [(0, True, 0), (1, True, 1), (-15, False, 0), (130, False, 0), (-15, True, 143), (-9, True, 137)],
 )
 def test_while_stopping_every_end_is_the_last_and_its_code_counts(code, ready, shown):
     assert judge(End(code, ready), group(stopping=True)) == Over(shown)

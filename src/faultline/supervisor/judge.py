@@ -78,8 +78,8 @@ def judge(end: End, group: Group) -> Again | Over | GiveUp:
 
 
 def _shown(end: End) -> int:
-    """As a shell shows it; one that we ended before it had begun has nothing to answer for."""
-    if end.code == -signal.SIGTERM and not end.was_ready:
+    """As a shell shows it; one that was ended before it had begun has nothing to answer for."""
+    if not end.was_ready:
         return 0
     return end.code if end.code >= 0 else 128 - end.code
 

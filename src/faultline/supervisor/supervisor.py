@@ -58,6 +58,7 @@ class Supervisor:
         self.plan = plan
         self.children: dict[int, Child] = {}
         self._stopping = asyncio.Event()
+        self._asked = False
         self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self._starts_failed = 0
         self._hears = False
@@ -83,15 +84,22 @@ class Supervisor:
 
     def stop(self) -> None:
         """Have all finish what they run; said twice, have them give it back at once."""
-        again = self._stopping.is_set()
-        self._stopping.set()
-        for child in self.children.values():
-            if again:
+        if self._asked:
+            for child in self.children.values():
                 child.hurry()
-            else:
+            self._kill_after(LEAVE_SECONDS_MAX)
+        self._asked = True
+        self._finish()
+
+    def _finish(self) -> None:
+        if not self._stopping.is_set():
+            self._stopping.set()
+            for child in self.children.values():
                 child.stop()
-        grace = 0.0 if again else self.plan.grace.total_seconds()
-        asyncio.get_running_loop().call_later(grace + LEAVE_SECONDS_MAX, self._kill)
+            self._kill_after(self.plan.grace.total_seconds() + LEAVE_SECONDS_MAX)
+
+    def _kill_after(self, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._kill)
 
     def _kill(self) -> None:
         for child in self.children.values():
@@ -144,8 +152,7 @@ class Supervisor:
     def _give_up(self, error: FaultlineError) -> None:
         if self._trouble is None:
             self._trouble = error
-            if not self._stopping.is_set():
-                self.stop()
+            self._finish()
 
     def _is_ready(self, child: Child, ready: Ready) -> None:
         self._starts_failed = 0
