@@ -84,6 +84,9 @@ class WorkerConfig:
     heartbeat_every: timedelta = FROM_LEASE
     tick: timedelta = FROM_LEASE
     poll_every: timedelta = timedelta(milliseconds=250)
+    """How often a worker with nothing to do looks for work, while no wake-up can reach it."""
+    idle_poll_every: timedelta = timedelta(seconds=5)
+    """The same while wake-ups reach it: what comes without one is announced by the leading watchdog."""
     prefetch_for: timedelta = timedelta(milliseconds=100)
     buffer_max: int = 1_000
     settle_batch: int = 250
@@ -129,7 +132,7 @@ class WorkerConfig:
     def _check_times(self) -> None:
         check_lease_for(self.lease_for)
         check_timeout(self.timeout)
-        for name in ("heartbeat_every", "tick", "poll_every"):
+        for name in ("heartbeat_every", "tick", "poll_every", "idle_poll_every"):
             if getattr(self, name) < timedelta(milliseconds=1):
                 raise ConfigError(f"{name} must be at least 1ms, or the worker would spin")
         for name in ("prefetch_for", "settle_every", "grace"):

@@ -18,6 +18,7 @@
     │   ├── JobDead                 it is out of attempts, or was given up
     │   └── JobCancelled            it was cancelled
     ├── WaitTimeout             the job awaited has not ended yet
+    ├── WorkersKeepDying        worker processes end before they are ready, again and again
     ├── SyncInAsync             a blocking form was called inside a running event loop
     ├── DatabaseError           PostgreSQL is there, or not, but cannot serve us
     │   ├── CannotConnect           wrong address, wrong password, nobody listening
@@ -219,6 +220,14 @@ class WaitTimeout(FaultlineError, TimeoutError):
     """The job awaited has not ended within the time given.
 
     The job goes on as if nobody had waited. Wait again with the same handle, or look at `info()`.
+    """
+
+
+class WorkersKeepDying(FaultlineError):
+    """Worker processes end before they are ready, one after the other.
+
+    Those that worked were told to stop and left in good order. The message says how the last one
+    ended: run a worker alone, without --processes, to see why.
     """
 
 

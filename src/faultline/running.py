@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 from faultline.config import Settings, WorkerConfig
+from faultline.supervisor.link import Link
 from faultline.task import Registry
 from faultline.watchdog.watchdog import Watchdog
 from faultline.worker.worker import Worker
@@ -26,15 +27,19 @@ async def work(
     stop_after: int | None = None,
     signals: bool = False,
     watchdog: bool = True,
+    link: Link | None = None,
     on_ready: Callable[[Worker], None] | None = None,
 ) -> int:
     """Run a worker, with a watchdog beside it, until it is told to stop; answers its exit code.
 
     With `signals` the process is the worker's own: it obeys SIGTERM and Ctrl-C, and it ends even if a handler
-    will not.
+    will not. With a `link` it is one of several: its supervisor listens and watches for them all.
     """
-    worker = Worker(tasks, settings, config, name)
-    if signals:
+    worker = Worker(tasks, settings, config, name, None if link is None else link.listen)
+    if link is not None:
+        link.obey(worker)
+        on_ready, watchdog = link.say_ready, False
+    elif signals:
         _obey_signals(worker)
     working = asyncio.create_task(worker.run(until_empty=until_empty, stop_after=stop_after))
     guarding = asyncio.create_task(_guard(worker, settings, config)) if watchdog else None

@@ -6,7 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from faultline.cli.worker import worker_config
+from faultline.cli.processes import command_of
+from faultline.cli.terminal import Terminal, Wishes
+from faultline.cli.worker import Wanted, worker_config
 from faultline.errors import ConfigError, InputError
 from faultline.store import calls
 from tests.support import enqueue, state_of
@@ -83,3 +85,43 @@ def test_a_worker_that_cannot_connect_says_so_in_one_line(start, shop):
     assert "cannot connect" in said
     assert "topsecret" not in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "two", "1000000", "1.5"])
+def test_a_number_of_processes_that_cannot_be_is_refused(run, count):
+    told = run("worker", "nowhere:app", "--processes", count)
+
+    assert told.exit_code == 2
+    assert "is not a whole number from 1 to 256" in told.stderr
+
+
+def test_several_processes_cannot_stop_after_an_exact_number_of_jobs(run, database):
+    told = run("worker", "nowhere:app", "--processes", "2", "--jobs", "5", "--dsn", database)
+
+    assert told.exit_code == 2
+    assert "--jobs" in told.stderr
+    assert "--until-empty" in told.stderr
+
+
+def test_being_supervised_is_not_for_people(run):
+    told = run("worker", "nowhere:app", "--supervised", "999")
+
+    assert told.exit_code == 2
+    assert "--processes" in told.stderr
+    assert "--supervised" not in run("worker", "--help").stdout
+
+
+def test_a_workers_command_line_repeats_what_was_asked_and_hides_the_dsn():
+    wanted = Wanted(
+        app="shop:app", queues=("billing=5,mail", "slow"), concurrency=3, threads=None,
+        lease=timedelta(seconds=3), grace=timedelta(minutes=1, milliseconds=5), name="here",
+        until_empty=True, jobs=None, log="json",
+    )  # fmt: skip
+    line = command_of(Terminal(Wishes(dsn="password=topsecret", quiet=True)), wanted, "here/2")
+
+    assert line[3:] == [
+        "faultline", "worker", "shop:app", "--queues", "billing=5,mail", "--queues", "slow",
+        "--concurrency", "3", "--log", "json", "--lease", "3s", "--grace", "1m5ms", "--until-empty",
+        "--quiet", "--name", "here/2", "--supervised",
+    ]  # fmt: skip
+    assert "topsecret" not in " ".join(line)

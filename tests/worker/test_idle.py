@@ -38,6 +38,23 @@ def commits(dsn: str) -> int:
     return int(count)
 
 
+def commits_in(dsn: str, seconds: float) -> int:
+    before = commits(dsn)
+    time.sleep(seconds)
+    return commits(dsn) - before
+
+
+def claims_within(dsn: str, seconds: float) -> bool:
+    """Whether anybody asks for work in so many seconds."""
+    last = (
+        "select max(query_start) from pg_stat_activity"
+        " where datname = current_database() and pid <> pg_backend_pid() and query ~ 'faultline.claim'"
+    )
+    before = rows(dsn, last)
+    time.sleep(seconds)
+    return rows(dsn, last) != before
+
+
 def test_an_idle_worker_asks_a_bounded_number_of_questions(database, store):
     """Four polls a second and a few words of watchdog and pacemaker: an idle fleet must not be a load."""
     with working(database, work):
@@ -60,9 +77,41 @@ def test_a_wake_up_ends_the_pause(database, store):
 
 
 def test_the_poll_finds_what_nobody_announced(database, store):
-    with working(database, work):
+    with working(database, work, config=quick(idle_poll_every=timedelta(milliseconds=250)), watchdog=False):
         job = enqueue(store, task="work")
         eventually(lambda: state_of(store, job) == "succeeded")
+
+
+def test_what_came_without_a_hint_is_announced_by_the_watchdog(database, store):
+    """Not found by the poll: it would come after a minute."""
+    with working(database, work, config=quick(idle_poll_every=timedelta(minutes=1))):
+        for _ in range(3):
+            time.sleep(0.5)
+            job = enqueue(store, task="work")
+            eventually(partial(succeeded, store, job), 20)
+
+
+def test_a_worker_that_hears_wake_ups_looks_seldom_and_a_deaf_one_often(database, store):
+    with working(database, work, config=quick(idle_poll_every=timedelta(minutes=1)), watchdog=False) as idle:
+        eventually(lambda: idle.worker._shelf.listening)
+        eventually(lambda: not claims_within(database, 2))
+
+        idle.worker._heard(None)
+
+        eventually(lambda: claims_within(database, 2))
+        assert claims_within(database, 5)
+
+
+def test_a_worker_that_stands_by_asks_next_to_nothing(database, store):
+    """The first one has the duty; the second only looks whether it still does."""
+    with working(database, work):
+        time.sleep(1)
+        alone = commits_in(database, 3)
+        with working(database, work):
+            time.sleep(8)  # its first pauses are short
+            both = commits_in(database, 3)
+
+    assert both - alone < 3 * 5
 
 
 def test_a_lost_listener_comes_back(database, store):

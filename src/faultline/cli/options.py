@@ -147,6 +147,7 @@ MOMENT: Final = parsed("moment", _moment)
 JOB_ID: Final = whole(1, 2**63 - 1, "id")
 LIMIT: Final = whole(1, 1_000)
 COUNT: Final = whole(1, JOBS_MAX_MAX)
+PROCESSES: Final = whole(1, 256)
 
 
 def yes_option(command: Callable[P, R]) -> Callable[P, R]:

@@ -1,6 +1,7 @@
 """`faultline worker`: claim jobs of an app and run them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -8,13 +9,14 @@ import click
 
 from faultline.cli import loops
 from faultline.cli.loading import load_app
-from faultline.cli.options import COUNT, DURATION, Command, told, whole
+from faultline.cli.options import COUNT, DURATION, PROCESSES, Command, told, whole
 from faultline.cli.terminal import Terminal
 from faultline.config import Settings, WorkerConfig, read_queues
 from faultline.telemetry import configure_logging
 
 if TYPE_CHECKING:
     from faultline.client import Faultline
+    from faultline.supervisor.link import Link
 
 
 def worker_config(
@@ -50,6 +52,27 @@ def settings_for(terminal: Terminal, app: "Faultline") -> Settings:
     return app.settings
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The worker that was asked for on the command line."""
+
+    app: str
+    queues: tuple[str, ...]
+    concurrency: int | None
+    threads: int | None
+    lease: timedelta | None
+    grace: timedelta | None
+    name: str | None
+    until_empty: bool
+    jobs: int | None
+    log: str | None
+
+    def config(self, app: "Faultline | None" = None) -> WorkerConfig:
+        """How it works; without the app, as far as the command line says."""
+        named = self.queues or (queues_of(app) if app is not None else ())
+        return worker_config(named, self.concurrency, self.threads, self.lease, self.grace)
+
+
 @click.command(cls=Command)
 @click.argument("app", metavar="MODULE:APP")
 @click.option(
@@ -59,6 +82,10 @@ def settings_for(terminal: Terminal, app: "Faultline") -> Settings:
 )  # fmt: skip
 @click.option("--concurrency", type=COUNT, help="Jobs at once. [default: 10]")
 @click.option("--threads", type=COUNT, help="Threads for plain handlers. [default: as concurrency]")
+@click.option(
+    "--processes", type=PROCESSES, default=1, show_default=True,
+    help="Worker processes, under a supervisor; the limits above are each one's own.",
+)  # fmt: skip
 @click.option("--lease", type=DURATION, help="How long a lease lasts unrenewed. [default: 15s]")
 @click.option("--grace", type=DURATION, help="How long to let jobs finish when told to stop. [default: 25s]")
 @click.option("--name", help="What this worker is called in the ledger. [default: host:pid]")
@@ -69,43 +96,51 @@ def settings_for(terminal: Terminal, app: "Faultline") -> Settings:
     type=click.Choice(["json", "lines"]),
     help="How log lines look. [default: lines on a terminal, else json]",
 )
+@click.option("--supervised", type=int, hidden=True)
 @told
-def command(
-    terminal: Terminal,
-    app: str,
-    queues: tuple[str, ...],
-    concurrency: int | None,
-    threads: int | None,
-    lease: timedelta | None,
-    grace: timedelta | None,
-    name: str | None,
-    until_empty: bool,
-    jobs: int | None,
-    log: str | None,
-) -> int:
+def command(terminal: Terminal, /, processes: int, supervised: int | None, **asked: Any) -> int:
     """Run a worker for an app, with its pacemaker and a watchdog beside it.
 
     SIGTERM or Ctrl-C lets running jobs finish within the grace; a second one gives them back at once.
     Exits with 0 when all it held is settled, 1 when something could not be, 3 when its threads are all stuck.
+    With --processes the worst of these counts, and a worker process that dies is started again.
     """
+    wanted = Wanted(**asked)
+    if processes > 1 or supervised is not None:
+        from faultline.cli import processes as group  # a worker on its own need not carry it
+
+        if supervised is not None:
+            return group.be_supervised(terminal, wanted, supervised)
+        return group.supervise(terminal, wanted, processes)
+    return run_worker(terminal, wanted)
+
+
+def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -> int:
+    """Load the app and work in this process, on its own or linked to a supervisor."""
     from faultline.running import work
 
-    found = load_app(app)
-    config = worker_config(queues or queues_of(found), concurrency, threads, lease, grace)
-    settings = settings_for(terminal, found)
-    configure_logging(
-        json=None if log is None else log == "json", level="warning" if terminal.quiet else settings.log
-    )
-    if not len(found.registry):
-        terminal.remark(f"{app} has no tasks: is the module that defines them imported?")
+    app = load_app(wanted.app)
+    config = wanted.config(app)
+    settings = settings_for(terminal, app)
+    set_up_logging(terminal, wanted, settings)
+    if not len(app.registry) and (link is None or link.order.number == 1):
+        terminal.remark(f"{wanted.app} has no tasks: is the module that defines them imported?")
     return loops.run(
         work(
-            found.registry,
+            app.registry,
             settings,
             config,
-            name=name,
-            until_empty=until_empty,
-            stop_after=jobs,
+            name=wanted.name,
+            until_empty=wanted.until_empty,
+            stop_after=wanted.jobs,
             signals=True,
+            link=link,
         )
+    )
+
+
+def set_up_logging(terminal: Terminal, wanted: Wanted, settings: Settings) -> None:
+    configure_logging(
+        json=None if wanted.log is None else wanted.log == "json",
+        level="warning" if terminal.quiet else settings.log,
     )

@@ -135,6 +135,10 @@ def next_due() -> Call[float | None]:
     return Call("next_due", {}, read=rows.one)
 
 
+def first_free() -> Call[list[tuple[str, int]]]:
+    return Call("first_free", {}, read=rows.queues)
+
+
 def rescue(most: int = 500) -> Call[list[int]]:
     return Call("rescue", {"most": most}, read=rows.ids)
 

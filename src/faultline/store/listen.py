@@ -1,7 +1,8 @@
 """Wake-ups: LISTEN, with the poll of whoever is woken behind it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import psycopg
 
@@ -11,8 +12,14 @@ from faultline.store.faults import named_errors
 
 CHANNEL = "faultline"
 
+Heard = Callable[[str | None], None]
+"""Called with the queue that may have work, with "" for all, with None when nothing can be heard now."""
 
-async def listen(dsn: str, heard: Callable[[str], None], pause: Callable[[], float]) -> None:
+Wakes = Callable[[Heard, Callable[[], float]], Coroutine[Any, Any, None]]
+"""Where wake-ups come from: given whom to tell, and how long to pause after trouble."""
+
+
+async def listen(dsn: str, heard: Heard, pause: Callable[[], float]) -> None:
     """Call `heard` with each queue that may have work, until cancelled.
 
     Only a hint, so trouble is not worth a word: while the connection is gone the poll does its work, and
@@ -27,4 +34,5 @@ async def listen(dsn: str, heard: Callable[[str], None], pause: Callable[[], flo
                     async for notice in conn.notifies():
                         heard(notice.payload)
         except (FaultlineError, psycopg.Error):
+            heard(None)
             await asyncio.sleep(pause())

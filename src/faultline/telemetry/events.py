@@ -12,6 +12,7 @@ EVENTS: Final = (
     "stale_write_blocked",
     "execution_finished",
     "worker_exit",
+    "process_ended",
 )
 """The names that stay; programs may rely on them."""
 

@@ -1,8 +1,10 @@
 """What the watchdog does over and over: a function each."""
 
+import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +22,21 @@ SOONEST = 0.02
 EARLY = 0.9
 """The share of a tick after which a round may begin: `every` calls a little early, and not in vain."""
 
+LATE = 1.1
+"""The share of a tick after which a round is late: who stands by then makes it, and has the duty."""
+
+STANDBY_TICKS = 2.2
+"""Who did not make the last round looks less often: fifty that look each tick are a load.
+
+With LATE, a gap ends before it is so long that all would hold fire: three times what `round` is asked with.
+"""
+
+ANNOUNCE_EVERY = 0.25
+ANNOUNCE_SHARE = 100
+"""Looking for free jobs takes at most one hundredth of a core, however many lanes there are."""
+
+RESIGN_SECONDS_MAX = 1.0
+
 SHARE = 20
 """Walking the lanes takes at most one twentieth of a core: after it, a rest of twenty times its time."""
 
@@ -30,19 +47,24 @@ class Rounds:
     def __init__(self, line: Line, tick: timedelta) -> None:
         self.line = line
         self.tick = tick
+        self.on_duty = True
+        """The last round was ours, as far as we know."""
         self._walk_at = 0.0
         self._expects = False
 
     async def __call__(self) -> float | None:
-        """One turn; answers in how many seconds the next waiting job falls due."""
-        if await self.line.run(calls.round_(self.tick * EARLY)):
+        """One turn; answers in how many seconds to come again: a tick, or when the next job falls due."""
+        tick = self.tick.total_seconds()
+        share = EARLY if self.on_duty else LATE
+        self.on_duty = await self.line.run(calls.round_(self.tick * share))
+        if self.on_duty:
             await self._walk()
         elif not self._expects:
-            return None
+            return tick * STANDBY_TICKS
         await _alone("promote", promote(self.line))
         next_due = await self.line.run(calls.next_due())
-        self._expects = next_due is not None and next_due < self.tick.total_seconds()
-        return None if next_due is None else max(next_due, SOONEST)
+        self._expects = next_due is not None and next_due < tick
+        return tick if next_due is None else min(tick, max(next_due, SOONEST))
 
     async def _walk(self) -> None:
         began = time.monotonic()
@@ -57,13 +79,19 @@ class Rounds:
 class Leading:
     """The slow chores, when we lead: floors and partitions each time, damage and old things now and then."""
 
-    def __init__(self, line: Line, worker: int) -> None:
+    def __init__(self, line: Line, worker: int, on_duty: Callable[[], bool]) -> None:
         self.line = line
         self.worker = worker
+        self.leads = False
+        self._on_duty = on_duty
         self._last: dict[str, float] = {}
 
     async def __call__(self) -> None:
-        if not await self.line.run(calls.lead(self.worker)):
+        # Of those that stand by only the one on duty asks: somebody always is, and fifty need not.
+        if not (self.leads or self._on_duty()):
+            return
+        self.leads = await self.line.run(calls.lead(self.worker))
+        if not self.leads:
             return
         await _alone("floors", self.line.run(calls.floors()))
         await _alone("partitions", self.line.run(calls.partitions()))
@@ -73,12 +101,46 @@ class Leading:
             await _alone("prune", prune(self.line))
             await _alone("drop_partitions", self.line.run(calls.drop_partitions()))
 
+    async def resign(self) -> None:
+        """Leave the lead to whoever asks next, instead of letting its time run out."""
+        if self.leads:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(RESIGN_SECONDS_MAX):
+                    await self.line.run(calls.lead(self.worker, timedelta(0)))
+
     def _is_time(self, chore: str, seconds: float) -> bool:
         now = time.monotonic()
         if now - self._last.get(chore, -seconds) < seconds:
             return False
         self._last[chore] = now
         return True
+
+
+class Announcing:
+    """While we lead: wake workers for jobs that came without a hint, so that not each of them has to look.
+
+    A job enqueued in somebody's own transaction is such a one; one given back by a worker that stops, too.
+    """
+
+    def __init__(self, line: Line, leads: Callable[[], bool]) -> None:
+        self.line = line
+        self._leads = leads
+        self._told: frozenset[tuple[str, int]] = frozenset()
+        self._takes = 0.001
+
+    async def __call__(self) -> float | None:
+        if not self._leads():
+            self._told = frozenset()
+            return None
+        began = time.monotonic()
+        found = await self.line.run(calls.first_free())
+        free = frozenset(found)
+        for queue in sorted({queue for queue, _ in free - self._told}):
+            await self.line.run(calls.wake(queue))
+        self._told = free  # told once: who has no room now asks when it has
+        # One slow turn says little, it may have waited for another chore; many in a row do.
+        self._takes = min(time.monotonic() - began, self._takes * 2)
+        return max(ANNOUNCE_EVERY, self._takes * ANNOUNCE_SHARE)
 
 
 async def _alone(name: str, chore: Awaitable[Any]) -> None:

@@ -15,21 +15,20 @@ Chore = Callable[[], Awaitable[float | None]]
 
 
 async def every(period: float, chore: Chore, name: str) -> None:
-    """Run a chore now, and again each `period`, until cancelled; it may ask to be called sooner.
+    """Run a chore now, and again each `period`, until cancelled; it may answer with another rest to take.
 
     A chore that fails is logged and gets its next turn as usual: whoever looks after the others has to
     outlive them. An outage is the worker's to tell; here it is only waited out.
     """
     while True:
-        sooner = None
+        rest = None
         try:
-            sooner = await chore()
+            rest = await chore()
         except OUTAGE as trouble:
             log.debug("%s waits for the database: %s", name, trouble)
         except Exception:
             log.exception("%s failed; it gets its next turn as usual", name)
-        rest = period if sooner is None else min(period, sooner)
-        await asyncio.sleep(rest * random.uniform(0.9, 1.0))
+        await asyncio.sleep((period if rest is None else rest) * random.uniform(0.9, 1.0))
 
 
 class Watchdog:
@@ -46,9 +45,13 @@ class Watchdog:
     async def run(self) -> None:
         """Make rounds and lead chores until cancelled."""
         seconds = self.tick.total_seconds()
+        rounds = chores.Rounds(self.line, self.tick)
+        leading = chores.Leading(self.line, self.worker, lambda: rounds.on_duty)
+        announcing = chores.Announcing(self.line, lambda: leading.leads)
         parts = [
-            asyncio.create_task(every(seconds, chores.Rounds(self.line, self.tick), "the round")),
-            asyncio.create_task(every(max(seconds, 1.0), chores.Leading(self.line, self.worker), "leading")),
+            asyncio.create_task(every(seconds, rounds, "the round")),
+            asyncio.create_task(every(max(seconds, 1.0), leading, "leading")),
+            asyncio.create_task(every(chores.ANNOUNCE_EVERY, announcing, "announcing")),
         ]
         try:
             await asyncio.gather(*parts)
@@ -56,4 +59,5 @@ class Watchdog:
             for part in parts:
                 part.cancel()
             await asyncio.gather(*parts, return_exceptions=True)
+            await leading.resign()
             await self.line.close()

@@ -60,6 +60,7 @@ class Feeder:
         self._shared = [name for name, limit in config.queues.items() if limit is None]
         self._limited = {name: limit for name, limit in config.queues.items() if limit is not None}
         self._poll = config.poll_every.total_seconds()
+        self._idle_poll = max(config.poll_every, config.idle_poll_every).total_seconds()
         self._lease = config.lease_for.total_seconds()
         self._timeout = config.timeout.total_seconds()
 
@@ -92,7 +93,7 @@ class Feeder:
                 pause = PAUSE_FIRST
                 continue
             await self._rest(pause)
-            pause = min(pause * 2, self._poll)
+            pause = min(pause * 2, self._idle_poll if self.shelf.listening else self._poll)
 
     async def _rest(self, pause: float) -> None:
         """Sleep until somebody says that there may be work, or the poll's turn has come."""

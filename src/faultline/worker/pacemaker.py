@@ -28,6 +28,9 @@ from faultline.worker.pulse import Pulse
 
 BEATS_A_CALL_MAX = 500
 
+SEEN_EVERY_MAX = 9.0
+"""With nothing in hand: only to be seen, which people do after a default lease."""
+
 PR_SET_PDEATHSIG = 1
 
 
@@ -72,7 +75,7 @@ class Pacemaker:
             for at, lease in held.items()
             if now - self.beaten_at.get(at, lease.taken_at) >= lease.lease_for * 0.3
         ]
-        if not due and now - self.seen_at >= self.lease / 3:
+        if not due and now - self.seen_at >= min(self.lease * 0.6, SEEN_EVERY_MAX):
             self._renew({})  # nothing in hand: only to be seen
         for start in range(0, len(due), BEATS_A_CALL_MAX):
             self._renew(dict(due[start : start + BEATS_A_CALL_MAX]))

@@ -35,6 +35,8 @@ class Shelf:
         self.hungry = asyncio.Event()
         self.woken = asyncio.Event()
         """There may be work: somebody enqueued some, or a queue with a limit has room again."""
+        self.listening = False
+        """Wake-ups can be heard, so there is no need to look often."""
         self._limited = frozenset(queue for queue, limit in config.queues.items() if limit is not None)
         self.settled_count = 0
         self.finished_count = 0

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from psycopg import IsolationLevel
@@ -21,7 +22,7 @@ from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.connect import aconnect, agreet
 from faultline.store.line import Line
-from faultline.store.listen import listen
+from faultline.store.listen import Wakes, listen
 from faultline.store.run import AsyncStore, Store
 from faultline.task import Registry
 from faultline.telemetry import emit, install_context
@@ -53,7 +54,12 @@ class Worker:
     """
 
     def __init__(
-        self, tasks: Registry, settings: Settings, config: WorkerConfig, name: str | None = None
+        self,
+        tasks: Registry,
+        settings: Settings,
+        config: WorkerConfig,
+        name: str | None = None,
+        wakes: Wakes | None = None,
     ) -> None:
         self.tasks = tasks
         self.dsn = settings.require_dsn()
@@ -67,6 +73,7 @@ class Worker:
         self.ready = asyncio.Event()
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._wakes = wakes or partial(listen, self.dsn)
 
     def stop(self) -> None:
         """Stop claiming and finish what runs; said twice, give it back at once."""
@@ -155,16 +162,19 @@ class Worker:
 
     def _ears(self, outage: Outage) -> list[Coroutine[Any, Any, None]]:
         """LISTEN, except behind a pooler that gives each transaction another session: there we only poll."""
-        return [listen(self.dsn, self._heard, outage.pause)] if self.prepare else []
+        return [self._wakes(self._heard, outage.pause)] if self.prepare else []
 
-    def _heard(self, queue: str) -> None:
+    def _heard(self, queue: str | None) -> None:
+        self._shelf.listening = queue is not None
         if not queue or queue in self.config.queues:
             self._shelf.woken.set()
 
     async def _until_stopped(self, feeder: Feeder, until_empty: bool, stop_after: int | None) -> None:
         while not self._stop.is_set():
-            if until_empty and feeder.found_nothing.is_set() and self._shelf.in_hand == 0:
-                return
+            if until_empty and self._shelf.in_hand == 0:
+                if feeder.found_nothing.is_set():
+                    return
+                self._shelf.woken.set()  # all done here: is there more?
             if stop_after is not None and self._shelf.settled_count >= stop_after:
                 return
             if len(self._shelf.abandoned) >= self.config.threads_max:

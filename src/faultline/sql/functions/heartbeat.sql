@@ -17,6 +17,11 @@ begin
     raise exception 'a heartbeat names the lease it asks for; it is null' using errcode = 'LS005', hint = 'Give a lease such as 15 seconds.';
   end if;
 
+  if cardinality(heartbeat.ids) = 0 then   -- an idle worker, which only wants to be seen
+    perform faultline.worker_seen(heartbeat.worker, moment);
+    return;
+  end if;
+
   with held as materialized (
     select job.id
     from unnest(heartbeat.ids, heartbeat.tokens, heartbeat.claims) as beat (id, token, claim)

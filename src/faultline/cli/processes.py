@@ -1,0 +1,84 @@
+"""`faultline worker --processes N`: one process supervises, the others work."""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from functools import partial
+
+import click
+
+from faultline.cli.failing import exit_code_of, line_of
+from faultline.cli.terminal import Terminal
+from faultline.cli.worker import Wanted, run_worker, set_up_logging
+from faultline.durations import format_duration
+from faultline.supervisor.link import Link
+from faultline.supervisor.supervisor import Plan, Supervisor
+
+
+def supervise(terminal: Terminal, wanted: Wanted, processes: int) -> int:
+    """Run so many workers, each in a process of its own; answers the worst of their exit codes."""
+    if wanted.jobs is not None:
+        raise click.UsageError(
+            "--jobs counts the jobs of one worker, and several cannot stop together after an exact number; "
+            "leave out --processes, or use --until-empty"
+        )
+    config = wanted.config()  # what cannot work is refused before anything is started
+    set_up_logging(terminal, wanted, terminal.settings())
+    plan = Plan(
+        processes=processes,
+        name=wanted.name or f"{socket.gethostname()}:{os.getpid()}",
+        command=partial(command_of, terminal, wanted),
+        dsn=terminal.dsn,
+        grace=config.grace,
+        until_empty=wanted.until_empty,
+    )
+
+    async def run() -> int:
+        return await Supervisor(plan).run()
+
+    return asyncio.run(run())
+
+
+def command_of(terminal: Terminal, wanted: Wanted, name: str) -> list[str]:
+    """The command line of one worker. Without the DSN: that goes over the socket, where no `ps` shows it."""
+    # -P: a file in the current directory that is called like a module of ours must not win over it.
+    return [
+        sys.executable, "-P", "-m", "faultline", "worker", *_flags(terminal, wanted), "--name", name,
+        "--supervised",
+    ]  # fmt: skip
+
+
+def _flags(terminal: Terminal, wanted: Wanted) -> Iterator[str]:
+    yield wanted.app
+    for queues in wanted.queues:
+        yield from ("--queues", queues)
+    numbers = {"--concurrency": wanted.concurrency, "--threads": wanted.threads, "--log": wanted.log}
+    for flag, value in numbers.items():
+        if value is not None:
+            yield from (flag, str(value))
+    for flag, duration in {"--lease": wanted.lease, "--grace": wanted.grace}.items():
+        if duration is not None:
+            yield from (flag, format_duration(duration))
+    for flag, wished in {
+        "--until-empty": wanted.until_empty, "--quiet": terminal.quiet, "--no-color": terminal.no_color,
+    }.items():  # fmt: skip
+        if wished:
+            yield flag
+
+
+def be_supervised(terminal: Terminal, wanted: Wanted, fd: int) -> int:
+    """Work under the supervisor at the other end of a descriptor; what fails is for it to tell."""
+    try:
+        link = Link.take(fd)
+    except (OSError, EOFError, ValueError) as error:
+        raise click.UsageError("--supervised is for the workers that --processes starts") from error
+    terminal.dsn = link.order.dsn
+    try:
+        return run_worker(terminal, wanted, link)
+    except Exception as error:
+        if os.environ.get("FAULTLINE_DEBUG") == "1":
+            raise
+        link.say_failed(type(error).__name__, line_of(error))
+        raise click.exceptions.Exit(exit_code_of(error)) from error

@@ -1,0 +1,1 @@
+"""Several worker processes under one small supervisor, which listens for all of them."""

@@ -1,0 +1,36 @@
+"""Where the first free job of each lane stands: what a watchdog announces."""
+
+from datetime import timedelta
+
+from faultline.store import calls
+from tests.support import claim_one, enqueue
+
+
+def queues(store):
+    return [queue for queue, _ in store.run(calls.first_free())]
+
+
+def test_each_lane_with_a_free_job_is_named_with_its_first_place(store, db):
+    enqueue(store, queue="mail")
+    enqueue(store, queue="mail")
+    enqueue(store, queue="billing")
+    enqueue(store, queue="billing", priority=1)
+    enqueue(store, queue="later", delay=timedelta(hours=1))
+
+    found = store.run(calls.first_free())
+
+    assert sorted(queue for queue, _ in found) == ["billing", "billing", "mail"]
+    places = db.execute("select lane, min(pos) from faultline.active group by lane").fetchall()
+    assert sorted(pos for _, pos in found) == sorted(pos for _, pos in places)
+
+
+def test_what_runs_or_may_not_run_is_not_named(store):
+    enqueue(store, queue="default")
+    claim_one(store)
+    enqueue(store, queue="held")
+    store.run(calls.pause("held"))
+
+    assert queues(store) == []
+
+    store.run(calls.resume("held"))
+    assert queues(store) == ["held"]

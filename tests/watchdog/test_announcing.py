@@ -1,0 +1,131 @@
+"""Announcing: one looks for jobs that came without a hint, so that idle workers need not; few stand by."""
+
+import asyncio
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from faultline.store import calls
+from faultline.store.line import Line
+from faultline.watchdog.chores import LATE, STANDBY_TICKS, Announcing, Leading, Rounds
+from tests.support import claim_one, enqueue
+from tests.worker.harness import eventually, rows
+
+TICK = timedelta(seconds=1)
+
+
+@pytest.fixture
+def listener(database):
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute("listen faultline")
+        yield conn
+
+
+def heard(conn, seconds=0.5):
+    return [notice.payload for notice in conn.notifies(timeout=seconds)]
+
+
+def alone(dsn, act):
+    """Run a chore by hand, over a line of its own."""
+
+    async def run():
+        line = Line(dsn)
+        try:
+            return await act(line)
+        finally:
+            await line.close()
+
+    return asyncio.run(run())
+
+
+def test_a_job_that_came_without_a_hint_is_announced(database, store, guard, listener):
+    guard()
+    eventually(lambda: rows(database, "select 1 from faultline.rounds where leader is not null"))
+
+    enqueue(store, queue="mail")
+
+    assert [notice.payload for notice in listener.notifies(timeout=20, stop_after=1)] == ["mail"]
+
+
+def test_a_job_is_announced_once_and_the_next_first_one_again(database, store, listener):
+    async def act(line):
+        announcing = Announcing(line, lambda: True)
+        enqueue(store)
+        said = []
+        for _ in range(3):
+            await announcing()
+            said.append(heard(listener))
+        claim_one(store)
+        enqueue(store)
+        await announcing()
+        return [*said, heard(listener)]
+
+    assert alone(database, act) == [["default"], [], [], ["default"]]
+
+
+def test_who_does_not_lead_announces_nothing_and_asks_nothing(database, store, listener):
+    async def act(line):
+        enqueue(store)
+        assert await Announcing(line, lambda: False)() is None
+        return line._conn
+
+    assert alone(database, act) is None
+    assert heard(listener) == []
+
+
+def test_one_slow_look_does_not_silence_the_next_ones(database, store):
+    async def act(line):
+        announcing = Announcing(line, lambda: True)
+        async with line._turn:  # another chore has the line
+            slow = asyncio.create_task(announcing())
+            await asyncio.sleep(1)
+        return await slow
+
+    assert alone(database, act) == pytest.approx(0.25)
+
+
+def test_the_one_on_duty_comes_back_after_a_tick_and_the_others_later(database, store):
+    async def act(line):
+        first, second = Rounds(line, TICK), Rounds(line, TICK)
+        return await first(), first.on_duty, await second(), second.on_duty
+
+    assert alone(database, act) == (1.0, True, STANDBY_TICKS, False)
+
+
+def test_who_stands_by_looks_again_before_a_gap_would_make_all_hold_fire():
+    """It may look a moment before the round is late, and must be back before it is three times as late."""
+    assert LATE + STANDBY_TICKS <= 3 * LATE + 1e-9
+
+
+def test_who_stands_by_leaves_the_round_to_the_one_on_duty_until_it_is_late(database, store, clock):
+    async def act(line):
+        first, second = Rounds(line, TICK), Rounds(line, TICK)
+        turns = []
+        for one, moved in ((first, 0), (second, 0), (second, 1.0), (first, 0), (second, 1.3), (first, 0)):
+            clock.advance(seconds=moved)
+            await one()
+            turns.append(one.on_duty)
+        return turns
+
+    assert alone(database, act) == [True, False, False, True, True, False]
+
+
+def test_who_stands_by_does_not_ask_to_lead(database, store):
+    worker = store.run(calls.worker_started("w", "host", 1, ["default"], 1, "0"))
+
+    async def act(line):
+        await Leading(line, worker, lambda: False)()
+        return line._conn
+
+    assert alone(database, act) is None
+
+
+def test_a_leader_that_leaves_lets_the_next_one_lead_at_once(database, store, guard):
+    leaving = guard("leaving")
+    first = eventually(lambda: rows(database, "select leader from faultline.rounds where leader is not null"))
+    leaving.leave()
+
+    assert rows(database, "select leads_until <= faultline.now() from faultline.rounds") == [(True,)]
+    guard("heir")
+    eventually(lambda: rows(database, "select 1 from faultline.rounds where leader <> %s", first[0][0]))
