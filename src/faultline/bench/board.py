@@ -4,14 +4,16 @@ import mmap
 import os
 import struct
 import time
+from array import array
 from pathlib import Path
 from typing import Final
 
 FOLDER: Final = "FAULTLINE_BENCH_FOLDER"
-STAMPS_MAX: Final = 20_000
+STAMPS_MAX: Final = 2_000_000
+"""The file has holes: only what is stamped takes room."""
 
 _HEAD: Final = struct.Struct("<qq")  # how many handlers have run; when the first one began
-_MOMENT: Final = struct.Struct("<q")
+_MOMENT: Final = struct.Struct("=q")
 _SIZE: Final = _HEAD.size + STAMPS_MAX * _MOMENT.size
 
 
@@ -50,26 +52,36 @@ class Board:
         count, first = _HEAD.unpack_from(self._map, 0)
         return count, first
 
-    def moment(self, number: int) -> int:
-        """When the handler of this job began; 0 when it has not."""
-        moment: int = _MOMENT.unpack_from(self._map, _HEAD.size + number * _MOMENT.size)[0]
-        return moment
+    def moments(self, count: int) -> "array[int]":
+        """When the handlers of the first so many jobs began; 0 for one that has not."""
+        found = array("q")
+        found.frombytes(self._map[_HEAD.size : _HEAD.size + count * _MOMENT.size])
+        return found
 
 
 class Boards:
-    """Those of all worker processes of a bench, read from outside."""
+    """Those of all worker processes of a bench and of their children, read from outside."""
 
-    def __init__(self, folder: Path, pids: list[int]) -> None:
-        self._boards = [Board(folder / str(pid)) for pid in pids]
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._boards: dict[str, Board] = {}
+
+    def _all(self) -> list[Board]:
+        # Looked for each time: a handler in a process of its own brings a board that nobody announced.
+        for name in os.listdir(self._folder):  # noqa: PTH208 - a hundred times a second
+            if name not in self._boards:
+                self._boards[name] = Board(self._folder / name)
+        return list(self._boards.values())
 
     @property
     def count(self) -> int:
-        return sum(board.read()[0] for board in self._boards)
+        return sum(board.read()[0] for board in self._all())
 
     @property
     def first_at(self) -> float:
         """When the first handler of all began, in seconds since the epoch."""
-        return min(first for _, first in (board.read() for board in self._boards) if first) / 1e9
+        return min(first for _, first in (board.read() for board in self._all()) if first) / 1e9
 
-    def moment(self, number: int) -> int:
-        return max(board.moment(number) for board in self._boards)
+    def moments(self, count: int) -> list[int]:
+        """When each of the first so many jobs last began, in nanoseconds since the epoch; 0 for never."""
+        return [max(each) for each in zip(*(board.moments(count) for board in self._all()), strict=True)]

@@ -2,15 +2,11 @@
 
 import contextlib
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 PROC: Final = Path("/proc")
-SAMPLE_SECONDS: Final = 0.1
 MB: Final = 1_000_000
 
 
@@ -42,38 +38,17 @@ def weigh(pids: list[int], children: list[int] | None = None) -> Weight:
     )
 
 
-@contextmanager
-def heaviest(pids: list[int]) -> Iterator[list[Weight]]:
-    """Weigh over and over while the block runs; the list then holds the heaviest moment."""
-    children = children_of(pids)
-    found = [weigh(pids, children)]
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(SAMPLE_SECONDS):
-            if len(children) < len(pids):  # only until all are there: looking takes longer than weighing
-                children[:] = children_of(pids)
-            found[0] = max(found[0], weigh(pids, children), key=lambda weight: weight.total_mb)
-
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
-    try:
-        yield found
-    finally:
-        over.set()
-        watching.join()
-
-
 def cpu_seconds(pids: list[int]) -> float | None:
     """CPU the processes have used so far, all their threads; None where the kernel does not tell."""
-    try:
-        return sum(
-            int((task / "schedstat").read_text().split()[0]) / 1e9
-            for pid in pids
-            for task in (PROC / str(pid) / "task").iterdir()
-        )
-    except (OSError, ValueError, IndexError):
-        return None
+    return sum(map(_cpu_seconds, pids)) if (PROC / "self/schedstat").exists() else None
+
+
+def _cpu_seconds(pid: int) -> float:
+    used = 0
+    with contextlib.suppress(OSError, ValueError, IndexError):  # it may end while we look
+        for task in (PROC / str(pid) / "task").iterdir():
+            used += int((task / "schedstat").read_text().split()[0])
+    return used / 1e9
 
 
 def children_of(pids: list[int]) -> list[int]:

@@ -1,0 +1,60 @@
+"""What the server's work costs: its own counters, and the CPU of its processes if they are on this host."""
+
+from typing import Any, Final
+
+from psycopg import Connection
+
+from faultline.bench.questions import Row, ask
+from faultline.bench.weight import PROC, children_of, cpu_seconds
+from faultline.store.connect import connect
+
+TICKS_PER_SECOND: Final = 100
+
+
+class ServerProbe:
+    """A connection to look at the server with; it is the bench's own, and cheap."""
+
+    def __init__(self, dsn: str) -> None:
+        self.conn: Connection[Any] = connect(dsn)
+        self._postmaster = _postmaster(self.conn)
+
+    def close(self) -> None:
+        self.conn.close()
+
+    def counters(self) -> Row:
+        return ask(self.conn, "counters")
+
+    def sizes(self) -> Row:
+        return ask(self.conn, "sizes")
+
+    def claims(self) -> tuple[int, float] | None:
+        """How many claims the server has timed, and their milliseconds; None where it times none."""
+        found = ask(self.conn, "claims")
+        return (found["calls"], found["total_time"]) if found else None
+
+    def cpu_seconds(self) -> float | None:
+        """CPU of all processes of the server, of those that have ended too; None where it is elsewhere."""
+        if self._postmaster is None:
+            return None
+        living = cpu_seconds([self._postmaster, *children_of([self._postmaster])])
+        return None if living is None else living + _cpu_of_ended_children(self._postmaster)
+
+
+def _postmaster(conn: Connection[Any]) -> int | None:
+    """The server's first process, if the backend that serves us is seen here under its own name."""
+    backend = PROC / str(conn.info.backend_pid)
+    try:
+        title = (backend / "cmdline").read_bytes()
+        if b"postgres" not in title or conn.info.dbname.encode() not in title:
+            return None
+        return int((backend / "stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _cpu_of_ended_children(pid: int) -> float:
+    try:
+        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[13]) + int(fields[14])) / TICKS_PER_SECOND
+    except (OSError, ValueError, IndexError):
+        return 0.0
