@@ -17,8 +17,8 @@ BATCH: Final = 1_000
 AROUND_BYTES: Final = 20
 """What stands around the padding in a job's args."""
 
-TICK_SECONDS: Final = 0.01
-"""A rate is offered in a hundred calls a second: one producer commits no more often than that for long."""
+TICK_NS: Final = 10_000_000
+"""A rate is offered in a hundred calls a second: one producer commits not much more often for long."""
 
 Make = Callable[[int], NewJob]
 
@@ -83,21 +83,26 @@ class Offered:
 
 
 def offer(case: Case, rate: int, seconds: float, make: Make = stamp, sent: Offered | None = None) -> Offered:
-    """Send jobs at a fixed rate, each call on its own moment of the clock, however long the last one took.
+    """Send jobs at a fixed rate, a group each hundredth of a second, however long the last call took.
 
-    Given what was sent before, it goes on with its numbers.
+    Who is late sends all that is due in one call. Given what was sent before, it goes on with its numbers.
     """
     sent = sent or Offered()
     first, began = sent.jobs, time.time_ns()
-    total = round(rate * seconds)
-    done = 0
+    total, done = round(rate * seconds), 0
     while done < total:
-        due = min(total, int((time.time_ns() - began) / 1e9 * rate) + 1)
-        if due <= done:
-            time.sleep(TICK_SECONDS - (time.time() % TICK_SECONDS))
-            continue
-        case.app.enqueue_many([make(first + number) for number in range(done, due)])
-        sent.meant_at.extend(began + int(number / rate * 1e9) for number in range(done, due))
-        done = due
-        case.told("offer", done, total)
+        tick = (time.time_ns() - began) // TICK_NS
+        due = min(total, int((tick + 1) * rate * TICK_NS / 1e9), done + BATCH)
+        if due > done:
+            case.app.enqueue_many([make(first + number) for number in range(done, due)])
+            sent.meant_at.extend(began + _tick_of(number, rate) * TICK_NS for number in range(done, due))
+            done = due
+            case.told("offer", done, total)
+        else:
+            time.sleep(max(0, began + (tick + 1) * TICK_NS - time.time_ns()) / 1e9)
     return sent
+
+
+def _tick_of(number: int, rate: int) -> int:
+    """The first tick at which a job of this number is due."""
+    return int(number * 1e9 / (rate * TICK_NS))

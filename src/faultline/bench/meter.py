@@ -28,7 +28,7 @@ class Meter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self._after = self.probe.counters() | {"wal_bytes": self._after["wal_bytes"]}
+            self._after = self.probe.final_counters() | {"wal_bytes": self._after["wal_bytes"]}
 
     def start(self, pids: list[int]) -> None:
         self._cpu = {name: (used, None) for name, used in self._used(pids).items()}

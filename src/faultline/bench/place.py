@@ -1,5 +1,6 @@
 """Where a bench runs: a server for all of it, and for each case a database made before and dropped after."""
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ def server(dsn: str | None) -> Iterator[str]:
 @contextmanager
 def database(dsn: str) -> Iterator[str]:
     """The DSN of a migrated, empty database on that server."""
-    name = f"faultline_bench_{secrets.token_hex(4)}"
+    name = f"faultline_bench_{os.getpid()}_{secrets.token_hex(4)}"
     with connect(dsn) as conn, named_errors():
         conn.execute(SQL("create database {}").format(Identifier(name)))
         try:

@@ -127,13 +127,13 @@ def at_work(
 
     On a full queue the clock starts with the first handler; else when all of them are up and warm.
     """
-    case.app.close()  # a connection tells what it did when it goes: before the counters are read, not after
-    case.store.close()
+    case.hang_up()
     checkpoint(case.dsn)
     with ExitStack() as stack:
         probe = ServerProbe(case.dsn)
         stack.callback(probe.close)
         meter = stack.enter_context(Meter(probe))
+        stack.callback(case.hang_up)
         run = Run(case, stack.enter_context(workers(case.dsn, count, options)), meter, probe)
         if on_full_queue:
             run.wait_for(1, poll_seconds=0.001)

@@ -1,5 +1,6 @@
 """What the server's work costs: its own counters, and the CPU of its processes if they are on this host."""
 
+import time
 from typing import Any, Final
 
 from psycopg import Connection
@@ -9,6 +10,7 @@ from faultline.bench.weight import PROC, children_of, cpu_seconds
 from faultline.store.connect import connect
 
 TICKS_PER_SECOND: Final = 100
+ALONE_SECONDS_MAX: Final = 2.0
 
 
 class ServerProbe:
@@ -20,6 +22,13 @@ class ServerProbe:
 
     def close(self) -> None:
         self.conn.close()
+
+    def final_counters(self) -> Row:
+        """When everybody else has gone: a session tells the last of what it did as it ends."""
+        give_up_at = time.monotonic() + ALONE_SECONDS_MAX
+        while ask(self.conn, "others")["others"] and time.monotonic() < give_up_at:
+            time.sleep(0.02)
+        return self.counters()
 
     def counters(self) -> Row:
         return ask(self.conn, "counters")

@@ -1,0 +1,4 @@
+-- How many others are connected to this database.
+select count(*) as others
+from pg_stat_activity as session
+where session.datname = current_database() and session.pid <> pg_backend_pid() and session.backend_type = 'client backend'
