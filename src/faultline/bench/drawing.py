@@ -12,7 +12,6 @@ from faultline.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 Line = tuple[str, list[float], list[float]]
@@ -62,7 +61,7 @@ def _draw(report: Report, plot: Plot, folder: Path) -> Iterator[Path]:
         return
     axes.set_title(plot.title)
     if lines > 1:
-        axes.legend()
+        picture.legend(loc="outside lower center", ncols=4)
     yield from _save(picture, folder / f"{report.scenario}-{plot.name}")
 
 
@@ -80,24 +79,27 @@ def _curve(axes: "Axes", report: Report, plot: Curve) -> int:
     _lay(axes, lines, marked=True)
     if plot.x_log:
         axes.set_xscale("log")
-    if plot.y_log:
-        axes.set_yscale("log")
-    else:
-        axes.set_ylim(bottom=0)
+    _scale_y(axes, lines, log=plot.y_log)
     at = sorted({x for _, xs, _ in lines for x in xs})
     axes.set_xticks(at, [f"{x:,.0f}" for x in at])
     axes.minorticks_off()
     axes.set_xlabel(figure(plot.x).axis)
     axes.set_ylabel(plot.y_label or figure(plot.y[0]).axis)
-    _plain(axes.yaxis)
     return len(lines)
+
+
+def _names(keys: tuple[str, ...]) -> dict[str, str]:
+    """The headings without the words they share: the axis has said those."""
+    headings = {key: figure(key).heading.split() for key in keys}
+    shared = set.intersection(*map(set, headings.values())) if len(keys) > 1 else set()
+    return {key: " ".join(word for word in words if word not in shared) for key, words in headings.items()}
 
 
 def _lines(report: Report, plot: Curve, key: str) -> Iterator[Line]:
     rows = [row for row in report.rows if row.get(key) is not None and row.get(plot.x) is not None]
     for group in dict.fromkeys(row.get(plot.by) for row in rows):
         points = sorted((row[plot.x], row[key]) for row in rows if row.get(plot.by) == group)
-        name = str(group) if plot.by else figure(key).heading
+        name = str(group) if plot.by else _names(plot.y)[key]
         yield name, [x for x, _ in points], [y for _, y in points]
 
 
@@ -110,14 +112,10 @@ def _over_time(axes: "Axes", report: Report, plot: OverTime) -> int:
         if known:
             lines.append((series.case, [at for at, _ in known], [value for _, value in known]))
     _lay(axes, lines, marked=False)
-    if plot.y_log:
-        axes.set_yscale("log")
-    elif lines:
-        axes.set_ylim(0, 1.08 * max(value for _, _, values in lines for value in values) or 1)
+    _scale_y(axes, lines, log=plot.y_log)
     axes.set_xlim(left=0)
     axes.set_xlabel("seconds")
     axes.set_ylabel(figure(plot.y).axis)
-    _plain(axes.yaxis)
     _mark(axes, report)
     return len(lines)
 
@@ -157,6 +155,14 @@ def _lay(axes: "Axes", lines: list[Line], *, marked: bool) -> None:
         axes.plot(xs, ys, label=name, color=colour, marker=mark, markersize=5, linewidth=1.8)
 
 
-def _plain(axis: "Axis") -> None:
-    """Numbers as people write them: 20,000 and 0.5, never 2e4."""
-    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+def _scale_y(axes: "Axes", lines: list[Line], *, log: bool) -> None:
+    """From zero, or in steps of 1, 2 and 5; numbers as people write them: 20,000 and 0.5, never 2e4."""
+    if log:
+        from matplotlib.ticker import LogLocator, NullLocator
+
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_minor_locator(NullLocator())
+    else:
+        axes.set_ylim(0, 1.08 * max((y for _, _, ys in lines for y in ys), default=1.0) or 1.0)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")

@@ -70,6 +70,7 @@ SCENARIO = Scenario(
             title="Time of a claim of 100 jobs, by jobs waiting",
             x="depth",
             y=("claim_ms_p50", "claim_ms_p99"),
+            y_label="milliseconds a claim",
             x_log=True,
         ),
     ),

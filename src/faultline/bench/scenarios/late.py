@@ -111,6 +111,7 @@ SCENARIO = Scenario(
             name="waits",
             title="How long jobs wait beside transactions that stay open",
             x="open_ms",
+            y_label="milliseconds to the handler's start",
             y=("pickup_ms_p50", "pickup_ms_p99", "after_commit_ms_p50", "after_commit_ms_p99"),
             x_log=True,
             y_log=True,
