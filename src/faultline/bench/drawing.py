@@ -144,6 +144,7 @@ def _bars(axes: "Axes", report: Report, plot: Bars) -> int:
         axes.bar_label(bars, [figure(plot.y).text(value) for value in rows.values()], fontsize=9, padding=2)
     axes.set_xticks(range(len(groups)), [str(group) for group in groups])
     axes.set_ylabel(figure(plot.y).axis)
+    axes.yaxis.set_major_formatter(lambda value, _: figure(plot.y).text(value))
     axes.margins(y=0.12)
     return len(kinds) if groups else 0
 

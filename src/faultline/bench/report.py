@@ -41,7 +41,15 @@ class Report:
 
     def write(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(self.document(), indent=1) + "\n")
+        parts = ",\n".join(f"{json.dumps(name)}: {_lines(part)}" for name, part in self.document().items())
+        path.write_text(f"{{{parts}}}\n")
+
+
+def _lines(part: Any) -> str:
+    """JSON with a line for each of several: a file that can be looked through."""
+    if not isinstance(part, list) or not part:
+        return json.dumps(part)
+    return "[\n" + ",\n".join(json.dumps(each) for each in part) + "\n]"
 
 
 def read(path: Path) -> Report:

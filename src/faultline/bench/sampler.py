@@ -26,7 +26,7 @@ class Series:
     def add(self, at: float, reading: Reading) -> None:
         self.seconds.append(round(at, 3))
         for name, value in reading.items():
-            self.values.setdefault(name, []).append(value)
+            self.values.setdefault(name, []).append(None if value is None else round(value, 4))
 
     def between(self, name: str, start: float, end: float) -> list[float]:
         """The known values of one gauge in a stretch of time."""

@@ -33,6 +33,7 @@ def cases(stand: Stand, size: Size) -> Iterator[Found]:
             began = time.perf_counter()
             with _killing(run, size.kill_every_seconds) as killed_at:
                 sent = offer(case, size.rate, size.seconds, nap("nap", size.handler_ms))
+            run.sampler.mark("no more jobs")
             run.wait_until_empty(poll_seconds=0.2)
             seconds = time.perf_counter() - began
             recoveries = _recoveries(run, killed_at)
