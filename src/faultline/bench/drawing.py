@@ -20,6 +20,7 @@ Line = tuple[str, list[float], list[float]]
 # Okabe and Ito's colours, which people see apart whatever their eyes; with a mark each, for print in grey.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKS: Final = ("o", "s", "^", "D", "v", "P", "X")
+LEGEND_LETTERS_MAX: Final = 60
 STYLE: Final = {
     "font.family": "sans-serif", "font.size": 10, "axes.titlesize": 12, "axes.titleweight": "bold",
     "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
@@ -61,7 +62,8 @@ def _draw(report: Report, plot: Plot, folder: Path) -> Iterator[Path]:
         return
     axes.set_title(plot.title)
     if lines > 1:
-        picture.legend(loc="outside lower center", ncols=4)
+        letters = sum(len(label) for label in axes.get_legend_handles_labels()[1])
+        picture.legend(loc="outside lower center", ncols=4 if letters < LEGEND_LETTERS_MAX else 2)
     yield from _save(picture, folder / f"{report.scenario}-{plot.name}")
 
 

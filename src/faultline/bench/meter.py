@@ -18,6 +18,7 @@ class Meter:
     probe: ServerProbe
     _before: dict[str, Any] = field(default_factory=dict)
     _after: dict[str, Any] = field(default_factory=dict)
+    _pids: list[int] = field(default_factory=list)
     _cpu: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
@@ -31,14 +32,16 @@ class Meter:
             self._after = self.probe.final_counters() | {"wal_bytes": self._after["wal_bytes"]}
 
     def start(self, pids: list[int]) -> None:
-        self._cpu = {name: (used, None) for name, used in self._used(pids).items()}
+        """The clock starts for these workers; one that dies before it stops takes its CPU with it."""
+        self._pids = list(pids)
+        self._cpu = {name: (used, None) for name, used in self._used().items()}
 
-    def stop(self, pids: list[int]) -> None:
+    def stop(self) -> None:
         self._after = self.probe.counters()
-        self._cpu = {name: (self._cpu[name][0], used) for name, used in self._used(pids).items()}
+        self._cpu = {name: (self._cpu[name][0], used) for name, used in self._used().items()}
 
-    def _used(self, pids: list[int]) -> dict[str, float | None]:
-        return {"client": cpu_seconds(pids), "server": self.probe.cpu_seconds()}
+    def _used(self) -> dict[str, float | None]:
+        return {"client": cpu_seconds(self._pids), "server": self.probe.cpu_seconds()}
 
     def cpu_seconds(self, side: str) -> float | None:
         """What one side used between start and stop; None where the machine does not tell."""

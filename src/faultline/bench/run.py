@@ -143,7 +143,7 @@ def at_work(
         run.sampler = Sampler(case.label, run.gauges(), case.every)
         with run.sampler:
             yield run
-        meter.stop(run.workers.pids)
+        meter.stop()
 
 
 def _warm_up(run: Run, workers: int) -> None:

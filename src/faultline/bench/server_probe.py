@@ -43,10 +43,11 @@ class ServerProbe:
 
     def cpu_seconds(self) -> float | None:
         """CPU of all processes of the server, of those that have ended too; None where it is elsewhere."""
-        if self._postmaster is None:
+        if self._postmaster is None or (own := cpu_seconds([self._postmaster])) is None:
             return None
-        living = cpu_seconds([self._postmaster, *children_of([self._postmaster])])
-        return None if living is None else living + _cpu_of_ended_children(self._postmaster)
+        # One by one: a process of the server may end while we look, and is counted among the ended ones then.
+        living = sum(cpu_seconds([child]) or 0.0 for child in children_of([self._postmaster]))
+        return own + living + _cpu_of_ended_children(self._postmaster)
 
 
 def _postmaster(conn: Connection[Any]) -> int | None:

@@ -40,15 +40,14 @@ def weigh(pids: list[int], children: list[int] | None = None) -> Weight:
 
 def cpu_seconds(pids: list[int]) -> float | None:
     """CPU the processes have used so far, all their threads; None where the kernel does not tell."""
-    return sum(map(_cpu_seconds, pids)) if (PROC / "self/schedstat").exists() else None
-
-
-def _cpu_seconds(pid: int) -> float:
-    used = 0
-    with contextlib.suppress(OSError, ValueError, IndexError):  # it may end while we look
-        for task in (PROC / str(pid) / "task").iterdir():
-            used += int((task / "schedstat").read_text().split()[0])
-    return used / 1e9
+    try:
+        return sum(
+            int((task / "schedstat").read_text().split()[0]) / 1e9
+            for pid in pids
+            for task in (PROC / str(pid) / "task").iterdir()
+        )
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def children_of(pids: list[int]) -> list[int]:

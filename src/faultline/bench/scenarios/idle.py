@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from faultline.bench.case import Found, Stand
+from faultline.bench.case import Found, Row, Stand
 from faultline.bench.plot import Curve
 from faultline.bench.run import Run, at_work
 from faultline.bench.scenario import Scenario
@@ -24,22 +24,23 @@ def cases(stand: Stand, size: Size) -> Iterator[Found]:
         with stand.case(f"{workers} idle workers") as case:
             with at_work(case, workers) as run:
                 time.sleep(size.settle_seconds)  # first polls, partitions and floors are not idleness
-                run.meter.start(run.workers.pids)
-                began = time.perf_counter()
-                time.sleep(size.seconds)
-                run.meter.stop(run.workers.pids)
-                seconds = time.perf_counter() - began
-            yield Found(_figures(run, workers, seconds), run.sampler.series)
+                shares = _watch(run, size.seconds)
+            peak = max(run.weights, key=lambda weight: weight.total_mb)
+            memory = {"worker_mb": peak.worker_mb / workers, "pacemaker_mb": peak.pacemaker_mb / workers}
+            yield Found({"case": case.label, "workers": workers, **shares, **memory}, run.sampler.series)
 
 
-def _figures(run: Run, workers: int, seconds: float) -> dict[str, object]:
-    peak = max(run.weights, key=lambda weight: weight.total_mb)
+def _watch(run: Run, seconds: float) -> Row:
+    """What both sides use while nothing happens, in per cent of a core."""
+    run.meter.start(run.workers.pids)
+    began = time.perf_counter()
+    time.sleep(seconds)
+    run.meter.stop()
+    lasted = time.perf_counter() - began
     used = {side: run.meter.cpu_seconds(side) for side in ("server", "client")}
-    shares = {f"{side}_cpu_percent": cpu and cpu / seconds * 100 for side, cpu in used.items()}
-    return {
-        "case": run.case.label, "workers": workers, "seconds": seconds, **shares,
-        "worker_mb": peak.worker_mb / workers, "pacemaker_mb": peak.pacemaker_mb / workers,
-    }  # fmt: skip
+    return {"seconds": lasted} | {
+        f"{side}_cpu_percent": cpu and cpu / lasted * 100 for side, cpu in used.items()
+    }
 
 
 SCENARIO = Scenario(
