@@ -1,5 +1,6 @@
 """`faultline bench`: scenarios by name, reports to keep, plots, and nothing left behind."""
 
+import dataclasses
 import json
 import signal
 import sys
@@ -9,6 +10,7 @@ import psycopg
 import pytest
 
 from faultline.bench.registry import SCENARIOS
+from faultline.errors import FaultlineError
 
 
 def databases_of(pid, dsn):
@@ -82,6 +84,21 @@ def test_what_is_no_report_is_refused(run, tmp_path):
 @pytest.mark.parametrize("words", [("--jobs", "many"), ("--jobs", "-1"), ("--jobs", "")])
 def test_a_size_that_is_no_number_is_refused(run, words):
     assert run("bench", "drain", *words).exit_code == 2
+
+
+def test_of_all_scenarios_one_that_fails_does_not_stop_the_others(run, server, tmp_path, monkeypatch):
+    def broken(stand, size):
+        raise FaultlineError("the workers are on strike")
+
+    enqueue = SCENARIOS["enqueue"]
+    chosen = {"broken": dataclasses.replace(enqueue, name="broken", cases=broken), "enqueue": enqueue}
+    monkeypatch.setattr("faultline.cli.bench.run.SCENARIOS", chosen)
+
+    told = run("bench", "all", "--quick", "--dsn", server.dsn(), "--json", tmp_path / "reports")
+
+    assert told.exit_code == 1
+    assert "broken came to no end: the workers are on strike" in told.stderr
+    assert [path.name for path in (tmp_path / "reports").iterdir()] == ["enqueue.json"]
 
 
 def test_an_interrupted_bench_leaves_nothing_behind(start, server):

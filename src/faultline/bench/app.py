@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
 from typing import Any, Final
@@ -64,12 +65,16 @@ async def fail_once(job: Job, n: int) -> None:
         raise ConnectionResetError("the other side hung up")
 
 
+def _in_a_process(handler: Callable[..., Any]) -> Any:
+    """Make it a task where this release runs handlers in processes; else it stays a function."""
+    if "run" not in inspect.signature(spec_of).parameters:
+        return handler
+    options: dict[str, Any] = {"run": "process"}
+    return app.task(**options)(handler)
+
+
+@_in_a_process
 def nap_process(ms: int) -> None:
     """The same in a process of its own."""
     board().note()
     time.sleep(ms / 1e3)
-
-
-if "run" in inspect.signature(spec_of).parameters:  # a release that runs handlers in processes
-    options: dict[str, Any] = {"run": "process"}
-    app.task(**options)(nap_process)

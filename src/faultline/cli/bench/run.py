@@ -12,8 +12,10 @@ from faultline.bench.scenario import Scenario
 from faultline.cli.bench.progress import shown_progress
 from faultline.cli.bench.show import give
 from faultline.cli.bench.sizes import size_of, size_options
+from faultline.cli.failing import ERROR, line_of
 from faultline.cli.options import Command, told
 from faultline.cli.terminal import Terminal
+from faultline.errors import FaultlineError
 
 QUICK_EVERY: Final = 0.1
 """Seconds from one sample to the next at a quick size."""
@@ -46,11 +48,17 @@ def command_of(scenario: Scenario) -> click.Command:
 
 
 @told
-def _run_all(terminal: Terminal, quick: bool, json_path: Path | None, plot: Path | None) -> None:
+def _run_all(terminal: Terminal, quick: bool, json_path: Path | None, plot: Path | None) -> int:
+    failed = False
     with server(terminal.dsn) as dsn:
         for scenario in SCENARIOS.values():
             file = None if json_path is None else json_path / f"{scenario.name}.json"
-            _run(terminal, scenario, size_of(scenario, quick, {}), dsn, quick, file, plot)
+            try:
+                _run(terminal, scenario, size_of(scenario, quick, {}), dsn, quick, file, plot)
+            except FaultlineError as error:  # the others are measured all the same
+                failed = True
+                terminal.err.print(f"{scenario.name} came to no end: {line_of(error)}", style="red")
+    return ERROR if failed else 0
 
 
 all_command: Final = Command(
