@@ -2,7 +2,6 @@
 
 import mmap
 import os
-import struct
 import time
 from array import array
 from pathlib import Path
@@ -12,13 +11,16 @@ FOLDER: Final = "FAULTLINE_BENCH_FOLDER"
 STAMPS_MAX: Final = 2_000_000
 """The file has holes: only what is stamped takes room."""
 
-_HEAD: Final = struct.Struct("<qq")  # how many handlers have run; when the first one began
-_MOMENT: Final = struct.Struct("=q")
-_SIZE: Final = _HEAD.size + STAMPS_MAX * _MOMENT.size
+_HEAD_CELLS: Final = 2  # how many handlers have run; when the first one began
+_CELL_BYTES: Final = 8
+_SIZE: Final = (_HEAD_CELLS + STAMPS_MAX) * _CELL_BYTES
 
 
 class Board:
-    """A small file of one worker process, mapped into memory: noting a job costs next to nothing."""
+    """A small file of one worker process, mapped into memory: noting a job costs next to nothing.
+
+    It is written in whole cells: `struct.pack_into` clears the place first, and a reader may see that.
+    """
 
     def __init__(self, path: Path) -> None:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -27,8 +29,8 @@ class Board:
             self._map = mmap.mmap(handle, _SIZE)
         finally:
             os.close(handle)
+        self._cells = memoryview(self._map).cast("q")
         self._count = 0
-        self._first = 0
 
     @classmethod
     def of_this_process(cls) -> "Board":
@@ -38,25 +40,22 @@ class Board:
     def note(self) -> None:
         """One more handler has begun."""
         if not self._count:
-            self._first = time.time_ns()
+            self._cells[1] = time.time_ns()
         self._count += 1
-        _HEAD.pack_into(self._map, 0, self._count, self._first)
+        self._cells[0] = self._count
 
     def stamp(self, number: int) -> None:
         """The handler of this job begins now."""
-        _MOMENT.pack_into(self._map, _HEAD.size + number * _MOMENT.size, time.time_ns())
+        self._cells[_HEAD_CELLS + number] = time.time_ns()
         self.note()
 
     def read(self) -> tuple[int, int]:
         """How many handlers have begun, and when the first did."""
-        count, first = _HEAD.unpack_from(self._map, 0)
-        return count, first
+        return self._cells[0], self._cells[1]
 
     def moments(self, count: int) -> "array[int]":
         """When the handlers of the first so many jobs began; 0 for one that has not."""
-        found = array("q")
-        found.frombytes(self._map[_HEAD.size : _HEAD.size + count * _MOMENT.size])
-        return found
+        return array("q", self._cells[_HEAD_CELLS : _HEAD_CELLS + count])
 
 
 class Boards:
