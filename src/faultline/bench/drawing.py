@@ -90,10 +90,12 @@ def _curve(axes: "Axes", report: Report, plot: Curve) -> int:
     return len(lines)
 
 
-def _names(keys: tuple[str, ...]) -> dict[str, str]:
+def _names(plot: Curve) -> dict[str, str]:
     """The headings without the words they share: the axis has said those."""
-    headings = {key: figure(key).heading.split() for key in keys}
-    shared = set.intersection(*map(set, headings.values())) if len(keys) > 1 else set()
+    if plot.names:
+        return dict(zip(plot.y, plot.names, strict=True))
+    headings = {key: figure(key).heading.split() for key in plot.y}
+    shared = set.intersection(*map(set, headings.values())) if len(plot.y) > 1 else set()
     return {key: " ".join(word for word in words if word not in shared) for key, words in headings.items()}
 
 
@@ -101,7 +103,7 @@ def _lines(report: Report, plot: Curve, key: str) -> Iterator[Line]:
     rows = [row for row in report.rows if row.get(key) is not None and row.get(plot.x) is not None]
     for group in dict.fromkeys(row.get(plot.by) for row in rows):
         points = sorted((row[plot.x], row[key]) for row in rows if row.get(plot.by) == group)
-        name = str(group) if plot.by else _names(plot.y)[key]
+        name = str(group) if plot.by else _names(plot)[key]
         yield name, [x for x, _ in points], [y for _, y in points]
 
 

@@ -13,6 +13,8 @@ class Curve:
     y: tuple[str, ...]
     y_label: str = ""
     """For the axis, where several figures share it."""
+    names: tuple[str, ...] = ()
+    """Of the figures, where their headings do not do."""
     by: str = ""
     """One line for each value of this figure."""
     x_log: bool = False

@@ -56,7 +56,7 @@ SCENARIO = Scenario(
         ),
         Curve(
             name="cost",
-            title="What a job costs, by the rate at which jobs come",
+            title="CPU a job takes, by the rate at which jobs come",
             x="rate",
             y=("client_cpu_us_per_job", "server_cpu_us_per_job"),
             y_label="CPU microseconds a job",

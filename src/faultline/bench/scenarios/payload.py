@@ -45,6 +45,7 @@ SCENARIO = Scenario(
             title="Enqueue and drain rate by the size of a job's args",
             x="payload_bytes",
             y=("enqueued_per_second", "jobs_per_second"),
+            names=("enqueued", "drained"),
             y_label="jobs a second",
             x_log=True,
             y_log=True,
