@@ -30,6 +30,9 @@ FIGURES: Final[dict[str, Figure]] = {
     "commits_per_job": Figure("commits/job", ".3f"),
     "client_cpu_us_per_job": Figure("client us/job", ".1f", "CPU microseconds a job, worker"),
     "server_cpu_us_per_job": Figure("server us/job", ".1f", "CPU microseconds a job, server"),
+    "session_cpu_us_per_job": Figure(
+        "sessions us/job", ".1f", "CPU microseconds a job, sessions of the server"
+    ),
     "hot_share": Figure("HOT", ".1%"),
     "rows_killed_per_job": Figure("rows killed/job", ".2f"),
     "dead_rows": Figure("dead rows", axis="dead rows"),

@@ -41,7 +41,11 @@ class Meter:
         self._cpu = {name: (self._cpu[name][0], used) for name, used in self._used().items()}
 
     def _used(self) -> dict[str, float | None]:
-        return {"client": cpu_seconds(self._pids), "server": self.probe.cpu_seconds()}
+        return {
+            "client": cpu_seconds(self._pids),
+            "server": self.probe.cpu_seconds(),
+            "session": self.probe.session_cpu_seconds(),
+        }
 
     def cpu_seconds(self, side: str) -> float | None:
         """What one side used between start and stop; None where the machine does not tell."""
@@ -55,7 +59,7 @@ class Meter:
             f"{name}_per_job": spent[name] / jobs for name in ("wal_bytes", "commits", "rows_killed")
         }
         row["hot_share"] = spent["hot_updates"] / spent["updates"] if spent["updates"] else None
-        for side in ("client", "server"):
+        for side in self._cpu:
             used = self.cpu_seconds(side)
             row[f"{side}_cpu_us_per_job"] = None if used is None else used / jobs * 1e6
         return row

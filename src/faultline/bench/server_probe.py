@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from psycopg import Connection
 
-from faultline.bench.questions import Row, ask
+from faultline.bench.questions import Row, ask, ask_all
 from faultline.bench.weight import PROC, children_of, cpu_seconds
 from faultline.store.connect import connect
 
@@ -26,7 +26,7 @@ class ServerProbe:
     def final_counters(self) -> Row:
         """When everybody else has gone: a session tells the last of what it did as it ends."""
         give_up_at = time.monotonic() + ALONE_SECONDS_MAX
-        while ask(self.conn, "others")["others"] and time.monotonic() < give_up_at:
+        while self._sessions() and time.monotonic() < give_up_at:
             time.sleep(0.02)
         return self.counters()
 
@@ -48,6 +48,15 @@ class ServerProbe:
         # One by one: a process of the server may end while we look, and is counted among the ended ones then.
         living = sum(cpu_seconds([child]) or 0.0 for child in children_of([self._postmaster]))
         return own + living + _cpu_of_ended_children(self._postmaster)
+
+    def session_cpu_seconds(self) -> float | None:
+        """CPU of the sessions that work on this database; the server's own chores are not in it."""
+        if self._postmaster is None:
+            return None
+        return sum(cpu_seconds([pid]) or 0.0 for pid in self._sessions())
+
+    def _sessions(self) -> list[int]:
+        return [row["pid"] for row in ask_all(self.conn, "sessions")]
 
 
 def _postmaster(conn: Connection[Any]) -> int | None:

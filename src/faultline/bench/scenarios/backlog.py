@@ -61,7 +61,7 @@ SCENARIO = Scenario(
     every=0.25,
     columns=(
         "depth claim_ms_p50 claim_ms_p99 jobs_per_second client_cpu_us_per_job "
-        "server_cpu_us_per_job enqueued_per_second"
+        "server_cpu_us_per_job session_cpu_us_per_job enqueued_per_second"
     ),
     plots=(
         Curve(name="rate", title="Drain rate by jobs waiting", x="depth", y=("jobs_per_second",), x_log=True),
