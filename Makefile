@@ -50,8 +50,8 @@ lease-race-log: demo-env  ## the race, as structured events: one JSON object a l
 drill: demo-env  ## any drill (NAME=worker-crash)
 	@.venv/bin/faultline drill $(NAME) $(ARGS)
 
-bench: demo-env  ## drain 20k no-op jobs and say how fast
-	@.venv/bin/faultline bench drain $(ARGS)
+bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARGS='NAME --quick'
+	@.venv/bin/faultline bench $(or $(ARGS),drain --jobs 20000 --workers 1 --keep full)
 
 compare: dev-env  ## Faultline beside its peers: installs them apart, measures, makes docs/benchmarks.md
 	@.venv/bin/python -m benchmarks.peers $(ARGS)
@@ -60,7 +60,7 @@ compare-page: dev-env  ## docs/benchmarks.md and its plots again, from the JSON 
 	@.venv/bin/python -m benchmarks.peers page $(ARGS)
 
 lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
-	@$(COMPILE) --upgrade --extra dev --extra embedded --extra fast -o requirements/dev.lock >/dev/null
+	@$(COMPILE) --upgrade --extra dev --extra embedded --extra fast --extra bench -o requirements/dev.lock >/dev/null
 	@$(COMPILE) --constraints requirements/dev.lock --extra embedded --extra fast -o requirements/demo.lock >/dev/null
 	@if grep -nE '://|find-links|index-url' requirements/*.lock; then echo "a lock names an address" >&2; exit 1; fi
 

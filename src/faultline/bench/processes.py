@@ -7,9 +7,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
@@ -18,19 +17,59 @@ from faultline.drills.processes import Keeper
 from faultline.errors import FaultlineError
 
 STOP_SECONDS_MAX: Final = 30.0
+COMMAND: Final = (
+    sys.executable, "-P", "-m", "faultline", "worker", "faultline.bench.app:app", "--quiet", "--log", "lines",
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
 class Workers:
     """Running worker processes and what their handlers note down."""
 
-    processes: list[subprocess.Popen[bytes]]
-    boards: Boards
-    _said: IO[bytes]
+    def __init__(
+        self, dsn: str, options: Sequence[str], folder: str, said: IO[bytes], keeper: Keeper
+    ) -> None:
+        self.boards = Boards(Path(folder))
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._command = [*COMMAND, *options]
+        # In the environment, not on the command line: a DSN may hold a password.
+        self._environment = {**os.environ, "FAULTLINE_DSN": dsn, FOLDER: folder}
+        self._said = said
+        self._keeper = keeper
 
     @property
     def pids(self) -> list[int]:
         return [process.pid for process in self.processes]
+
+    def start(self, name: str) -> None:
+        """One more worker."""
+        process = subprocess.Popen(
+            [*self._command, "--name", name],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self._said,
+            stderr=self._said,
+            process_group=0,
+        )
+        self._keeper.say("hold", process.pid)
+        self.processes.append(process)
+
+    def kill(self, place: int) -> None:
+        """End one worker and its pacemaker as a crash of its machine would: at once, without a word."""
+        process = self.processes.pop(place)
+        _kill(process)
+        self._keeper.say("drop", process.pid)
+
+    def stop(self) -> None:
+        """Let all of them finish what they hold; whoever does not come to an end is killed."""
+        for process in self.processes:
+            process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + STOP_SECONDS_MAX
+        for process in self.processes:
+            try:
+                process.wait(max(0.1, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                _kill(process)
+            self._keeper.say("drop", process.pid)
 
     def check(self) -> None:
         """Raise when one of them has ended: nothing more would come of waiting."""
@@ -39,60 +78,34 @@ class Workers:
             words = self._said.read().decode(errors="replace").strip().splitlines()
             raise FaultlineError(f"a worker of the bench ended: {words[-1] if words else 'it said nothing'}")
 
-    def wait_for(self, count: int, within_seconds: float, poll_seconds: float = 0.002) -> None:
-        """Return when so many handlers have begun."""
+    def wait_until(
+        self, reached: Callable[[], bool], what: str, within_seconds: float, poll_seconds: float = 0.01
+    ) -> None:
+        """Return when something has come true, while all workers live."""
         give_up_at = time.monotonic() + within_seconds
-        while self.boards.count < count:
+        while not reached():
             self.check()
             if time.monotonic() > give_up_at:
-                raise FaultlineError(
-                    f"only {self.boards.count} of {count} jobs began within {within_seconds:.0f} s"
-                )
+                raise FaultlineError(f"the bench waited {within_seconds:.0f} s in vain: {what}")
             time.sleep(poll_seconds)
 
 
 @contextmanager
-def workers(dsn: str, count: int = 1) -> Iterator[Workers]:
-    """Start workers with default settings; they are gone when the block ends, and when we are killed."""
+def workers(dsn: str, count: int = 1, options: Sequence[str] = ()) -> Iterator[Workers]:
+    """Start workers; they are gone when the block ends, and when we are killed."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="faultline-bench-"))
         said = stack.enter_context(tempfile.TemporaryFile())
         keeper = Keeper()
         stack.callback(keeper.close)
-        processes = []
-        for _ in range(count):
-            process = _start(dsn, folder, said)
-            keeper.say("hold", process.pid)
-            stack.callback(_stop, process, keeper)
-            processes.append(process)
-        yield Workers(processes, Boards(Path(folder), [process.pid for process in processes]), said)
+        running = Workers(dsn, options, folder, said, keeper)
+        stack.callback(running.stop)
+        for number in range(1, count + 1):
+            running.start(f"bench-{number}")
+        yield running
 
 
-def _start(dsn: str, folder: str, said: IO[bytes]) -> subprocess.Popen[bytes]:
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "faultline",
-        "worker",
-        "faultline.bench.app:app",
-        "--quiet",
-        "--log",
-        "lines",
-    ]
-    # In the environment, not on the command line: a DSN may hold a password.
-    environment = {**os.environ, "FAULTLINE_DSN": dsn, FOLDER: folder}
-    return subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said, process_group=0
-    )
-
-
-def _stop(process: subprocess.Popen[bytes], keeper: Keeper) -> None:
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(STOP_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    keeper.say("drop", process.pid)
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -2,15 +2,11 @@
 
 import contextlib
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 PROC: Final = Path("/proc")
-SAMPLE_SECONDS: Final = 0.1
 MB: Final = 1_000_000
 
 
@@ -40,28 +36,6 @@ def weigh(pids: list[int], children: list[int] | None = None) -> Weight:
         pacemaker_mb=sum(resident for resident, _ in pacemakers) / MB,
         shared_once_mb=None if None in shares else sum(share for share in shares if share) / MB,
     )
-
-
-@contextmanager
-def heaviest(pids: list[int]) -> Iterator[list[Weight]]:
-    """Weigh over and over while the block runs; the list then holds the heaviest moment."""
-    children = children_of(pids)
-    found = [weigh(pids, children)]
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(SAMPLE_SECONDS):
-            if len(children) < len(pids):  # only until all are there: looking takes longer than weighing
-                children[:] = children_of(pids)
-            found[0] = max(found[0], weigh(pids, children), key=lambda weight: weight.total_mb)
-
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
-    try:
-        yield found
-    finally:
-        over.set()
-        watching.join()
 
 
 def cpu_seconds(pids: list[int]) -> float | None:

@@ -1,0 +1,31 @@
+"""A drain: workers start on a full queue; the clock runs from the first handler until nothing is left."""
+
+import time
+from collections.abc import Sequence
+
+from faultline.bench.case import Case, Found, Row
+from faultline.bench.run import at_work
+
+
+def drain(
+    case: Case,
+    jobs: int,
+    facts: Row,
+    *,
+    workers: int = 1,
+    options: Sequence[str] = (),
+    runs: int | None = None,
+) -> Found:
+    """Drain all jobs that are in their queues; `runs` counts their attempts where that differs."""
+    with at_work(case, workers, options, on_full_queue=True) as run:
+        run.wait_for(jobs if runs is None else runs)
+        seconds = run.wait_until_empty() - run.workers.boards.first_at
+    return run.found(jobs, seconds, {"workers": workers, **facts})
+
+
+def drain_part(case: Case, jobs: int, behind: int, facts: Row) -> Found:
+    """Drain so many jobs of those in the queue, and leave the others behind."""
+    with at_work(case, on_full_queue=True) as run:
+        run.wait_for(jobs)
+        begun, seconds = run.count, time.time() - run.workers.boards.first_at
+    return run.found(begun, seconds, facts, behind=jobs + behind - begun)
