@@ -21,6 +21,7 @@ def worker_config(
     queues: Sequence[str],
     concurrency: int | None = None,
     threads: int | None = None,
+    children: int | None = None,
     lease: timedelta | None = None,
     grace: timedelta | None = None,
 ) -> WorkerConfig:
@@ -30,6 +31,7 @@ def worker_config(
         "queues": read_queues(words) or None,
         "jobs_max": concurrency,
         "threads_max": threads,
+        "children_max": children,
         "lease_for": lease,
         "grace": grace,
     }
@@ -59,6 +61,9 @@ def settings_for(terminal: Terminal, app: "Faultline") -> Settings:
 )  # fmt: skip
 @click.option("--concurrency", type=COUNT, help="Jobs at once. [default: 10]")
 @click.option("--threads", type=COUNT, help="Threads for plain handlers. [default: as concurrency]")
+@click.option(
+    "--children", type=COUNT, help='Child processes for handlers with run="process". [default: one a CPU]'
+)
 @click.option("--lease", type=DURATION, help="How long a lease lasts unrenewed. [default: 15s]")
 @click.option("--grace", type=DURATION, help="How long to let jobs finish when told to stop. [default: 25s]")
 @click.option("--name", help="What this worker is called in the ledger. [default: host:pid]")
@@ -76,6 +81,7 @@ def command(
     queues: tuple[str, ...],
     concurrency: int | None,
     threads: int | None,
+    children: int | None,
     lease: timedelta | None,
     grace: timedelta | None,
     name: str | None,
@@ -91,7 +97,7 @@ def command(
     from faultline.running import work
 
     found = load_app(app)
-    config = worker_config(queues or queues_of(found), concurrency, threads, lease, grace)
+    config = worker_config(queues or queues_of(found), concurrency, threads, children, lease, grace)
     settings = settings_for(terminal, found)
     configure_logging(
         json=None if log is None else log == "json", level="warning" if terminal.quiet else settings.log

@@ -1,0 +1,242 @@
+"""The worker's side of one child process: start it, give it a job, kill it."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from typing import cast
+
+from faultline.errors import HandlerDied, LeaseLost
+from faultline.outcome import Outcome, Snooze
+from faultline.worker.board import Board
+from faultline.worker.hand import Hand
+from faultline.worker.wire import (
+    Ask,
+    Begin,
+    Ended,
+    FromChild,
+    Greeting,
+    Left,
+    Message,
+    Now,
+    Ready,
+    Stop,
+    framed,
+    frames_from_child,
+    lease_lost,
+    outcome_of,
+)
+
+log = logging.getLogger("faultline.worker")
+
+LOOK_EVERY = 0.5
+"""A child's end closes its line, unless a process it forked holds it open: so we look, too."""
+
+LAST_WORDS_WAIT = 0.1
+"""How long to read on after a child has gone: what it said before may still be on its way."""
+
+STOP_WAIT = 0.5
+"""How long a handler that was told to stop may take to do so before its process group is killed."""
+
+IN_HURRY = ("timeout", "not_renewed")
+"""Reasons to kill at once: the outcome has to be recorded before the lease ends, in a moment."""
+
+LEAVE_WAIT = 1.0
+"""How long an idle child may take to leave."""
+
+KILL_WAIT = 5.0
+"""How long to wait for the end of a process that was killed: one that waits for a disk may take long."""
+
+UNABLE_PAUSE = timedelta(seconds=15)
+
+
+class Ward(asyncio.Protocol):
+    """One child, which runs one job at a time."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", board: Board) -> None:
+        self.process = process
+        self.board = board
+        self.begun = 0
+        self.broken = False
+        """True once it cannot be used again: it was killed, or it went."""
+        self._hand: Hand | None = None
+        self._unable: dict[str, str] = {}
+        loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = loop.create_future()
+        self._ended: asyncio.Future[Ended | None] = loop.create_future()
+        self._frames = frames_from_child()
+        self._line: asyncio.Transport | None = None
+
+    @classmethod
+    async def start(cls, greeting: Greeting, board: Board) -> "Ward":
+        """Start a child; it greets back when it has imported its handlers."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                process = subprocess.Popen(  # noqa: ASYNC220 - asyncio's own would watch it with a thread
+                    [sys.executable, "-m", "faultline.worker.child", str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    # A group of its own: the handler's own processes are killed with it, and Ctrl-C at a
+                    # terminal reaches the worker alone.
+                    start_new_session=True,
+                )
+            except BaseException:
+                ours.close()
+                raise
+        ward = cls(process, board)
+        try:
+            await asyncio.get_running_loop().create_unix_connection(lambda: ward, sock=ours)
+        except BaseException:
+            ward.kill()
+            raise
+        ward._say(greeting)
+        return ward
+
+    @property
+    def fit(self) -> bool:
+        """Whether another job may be given to it."""
+        return not self.broken and self.process.poll() is None
+
+    async def run(self, hand: Hand) -> Outcome | LeaseLost | None:
+        """Have one job run; HandlerDied if the child ends before the handler does."""
+        await asyncio.wait((self._ready,))
+        if unable := self._why_unable(hand):
+            log.error("job %d (%s) is left for another worker: %s", hand.job.id, hand.job.task, unable)
+            return Snooze(UNABLE_PAUSE, unable)
+        self._hand, self._ended = hand, asyncio.get_running_loop().create_future()
+        self.begun += 1
+        self._say(Begin.of(self.begun, hand.lease, hand.job, hand.args, hand.retry))
+        try:
+            await self._until_ended()
+        except asyncio.CancelledError:
+            await self._stop(STOP_WAIT if hand.told and hand.stopping not in IN_HURRY else 0.0)
+            raise
+        finally:
+            self._hand = None
+        told = self._ended.result() if self._ended.done() else None
+        if told is None:
+            raise HandlerDied(f"{await self._how_it_died(hand)}")
+        return outcome_of(told, hand.lease)
+
+    def _why_unable(self, hand: Hand) -> str | None:
+        if self.broken:
+            return f"the child process for {hand.job.task} ended with {self.process.poll()} before it began"
+        return self._unable.get(hand.job.task)
+
+    async def _until_ended(self) -> None:
+        while not self._ended.done():
+            await asyncio.wait((self._ended,), timeout=LOOK_EVERY)
+            if self.process.poll() is not None:
+                await asyncio.wait((self._ended,), timeout=LAST_WORDS_WAIT)
+                return
+
+    async def _stop(self, wait: float) -> None:
+        """Tell the handler; if it does not end by itself in a moment, end it."""
+        self._say(Stop())
+        try:
+            await asyncio.wait((self._ended,), timeout=wait)
+        finally:
+            if not self._ended.done() or self._ended.result() is None:
+                self.kill()
+
+    async def _how_it_died(self, hand: Hand) -> str:
+        code = await self.end()
+        of_job = f"the process of job {hand.job.id} ({hand.job.task})"
+        if code is None:
+            return f"{of_job} closed its line to the worker, and would not be killed"
+        if code >= 0:
+            return f"{of_job} ended with exit code {code} before its handler did"
+        hint = "; the kernel does that when memory runs out" if -code == signal.SIGKILL else ""
+        return f"{of_job} was killed by {signal_name(-code)}{hint}"
+
+    def kill(self) -> None:
+        """End the child and all it has started, now."""
+        self.broken = True
+        # Its group keeps its number for as long as anybody is in it, so this cannot meet a stranger.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    async def end(self) -> int | None:
+        """Let an idle child leave, kill any other; answers its exit code, or None if it will not go."""
+        idle = not self.broken and self._ready.done() and self._ended_or_never_begun
+        self.broken = True
+        if self._line is not None:
+            self._line.close()
+        if idle:
+            await self._gone_within(LEAVE_WAIT)
+        self.kill()
+        if not await self._gone_within(KILL_WAIT):
+            log.error("process %d would not be killed; it is left to itself", self.process.pid)
+        return self.process.returncode
+
+    @property
+    def _ended_or_never_begun(self) -> bool:
+        return self.begun == 0 or self._ended.done()
+
+    async def _gone_within(self, seconds: float) -> bool:
+        give_up_at = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < give_up_at:  # noqa: ASYNC110 - no event comes
+            await asyncio.sleep(0.005)
+        return self.process.returncode is not None
+
+    # what it says
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._line = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for message in self._frames.feed(data):
+                self._hear(message)
+        except ValueError as garbage:  # somebody wrote on its line: nothing it says can be trusted now
+            log.error("process %d spoke nonsense and is killed: %s", self.process.pid, garbage)
+            self.kill()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.broken = True
+        for awaited in (self._ready, self._ended):
+            if not awaited.done():
+                awaited.set_result(None)
+
+    def _hear(self, message: FromChild) -> None:
+        match message:
+            case Ready(unable):
+                self._unable = unable
+                if not self._ready.done():
+                    self._ready.set_result(None)
+            case Ask(turn):
+                self._say(self._left(self._hand if turn == self.begun else None))
+            case Now(turn) if turn == self.begun and self._hand is not None:
+                _take_down(self._hand, message)
+            case Ended(turn) if turn == self.begun and not self._ended.done():
+                self._ended.set_result(message)
+            case _:
+                pass  # of a job that is no longer asked about
+
+    def _left(self, hand: Hand | None) -> Left:
+        if hand is None:  # a thread that its handler left behind
+            return Left(0.0, "leaving")
+        return Left(hand.seconds_left(self.board), hand.stopping)
+
+    def _say(self, message: Message) -> None:
+        if self._line is not None and not self._line.is_closing():
+            self._line.write(framed(message))
+
+
+def _take_down(hand: Hand, now: Now) -> None:
+    hand.fenced, hand.committing, hand.settled = now.fenced, now.committing, now.settled
+    hand.lost = None if now.lost is None else lease_lost(hand.lease, now.lost)
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
