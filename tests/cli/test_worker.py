@@ -18,6 +18,7 @@ def test_options_become_a_configuration():
     assert dict(config.queues) == {"billing": 5, "mail": None, "slow": None}
     assert (config.jobs_max, config.lease_for, config.threads_max) == (3, timedelta(seconds=3), 3)
     assert dict(worker_config([]).queues) == {"default": None}
+    assert worker_config([], children=3).children_max == 3
 
 
 def test_settings_that_cannot_work_are_refused_before_anything_starts(run):

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from faultline import Faultline, Retry, bury
-from faultline.errors import HandlerDied
+from faultline.errors import HandlerDied, LeaseLost
 from faultline.job import Job
 from faultline.outcome import Cancel, Dead, Snooze
 from faultline.retry import Constant
@@ -120,6 +120,8 @@ def die(job: Job, how: str) -> str:
             os.kill(os.getpid(), signal.SIGKILL)
         case "segfault":
             ctypes.string_at(0)
+        case "close all":
+            os.closerange(3, 100)
         case "with a fork":
             if os.fork() == 0:
                 time.sleep(60)
@@ -232,6 +234,36 @@ def _die_when(name: str) -> Any:
             os._exit(7)
 
     return die
+
+
+@app.task(run="process")
+def leave_behind(job: Job) -> str:
+    """A thread of its own opens the block and commits it after the handler has returned."""
+    inside = threading.Event()
+
+    def late() -> None:
+        try:
+            with job.transaction(result="late") as conn:
+                conn.execute(INSERT, [job.id, job.token, "late"])
+                inside.set()
+                time.sleep(1)
+        except LeaseLost:
+            note(job, "refused")
+        else:
+            note(job, "committed")
+
+    threading.Thread(target=late).start()
+    inside.wait()
+    return "returned"
+
+
+@app.task(run="process", retry=Constant(timedelta(0)))
+def babble(job: Job) -> None:
+    """Writes on the line between the worker and its process."""
+    note(job, os.getpid())
+    if job.attempt == 1:
+        os.write(int(sys.argv[1]), b"\xff" * 100)
+        time.sleep(60)
 
 
 @app.task(run="process")

@@ -1,5 +1,6 @@
 """Handlers in child processes: found, run and judged as in a thread, by processes that are kept warm."""
 
+import importlib
 import json
 import logging
 import os
@@ -200,7 +201,7 @@ def test_a_module_that_only_the_worker_can_import_leaves_its_jobs_for_others(
         "@app.task(run='process')\ndef only() -> None: ...\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    import only_here  # type: ignore[import-not-found]
+    only_here = importlib.import_module("only_here")
 
     job = enqueue(store, task="only")
     drain(database, *only_here.app.registry)
@@ -209,6 +210,24 @@ def test_a_module_that_only_the_worker_can_import_leaves_its_jobs_for_others(
     (entry,) = store.run(calls.history(job))
     assert "could not import task only: RuntimeError: not in a child" in entry.error
     assert any("left for another worker" in record.message for record in caplog.records)
+
+
+def test_a_process_that_dies_while_it_imports_costs_no_attempt(database, store, tmp_path, monkeypatch):
+    module = tmp_path / "deadly.py"
+    module.write_text(
+        "import os\nfrom faultline import Faultline\napp = Faultline()\n"
+        f"if os.getpid() != {os.getpid()}:\n    os._exit(9)\n"
+        "@app.task(run='process')\ndef deadly() -> None: ...\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    deadly = importlib.import_module("deadly")
+
+    job = enqueue(store, task="deadly")
+    drain(database, *deadly.app.registry)
+
+    (entry,) = store.run(calls.history(job))
+    assert entry.outcome == "snoozed"
+    assert "ended with exit code 9 while it imported its handlers" in entry.error
 
 
 def test_a_script_that_starts_its_worker_unasked_does_not_start_workers_in_children(

@@ -16,6 +16,8 @@ from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
 from tests.worker.harness import eventually, execute, is_alive, quick, rows, short, working
 
+FAULTLINE = (sys.executable, "-m", "faultline")
+OPTIONS = ("--children", "2", "--lease", "1s", "--grace", "20s")
 TAKE = "update faultline.active set token = token + 1, claim = gen_random_uuid() where id = %s"
 
 
@@ -102,6 +104,7 @@ def test_what_the_handler_has_started_is_killed_with_it(database, store):
 @pytest.mark.parametrize(
     ("how", "told"),
     [
+        ("close all", "ended with exit code 87"),
         ("exit", "ended with exit code 7"),
         ("signal", "was killed by SIGKILL; the kernel does that when memory runs out"),
         ("segfault", "was killed by SIGSEGV"),
@@ -120,6 +123,28 @@ def test_a_process_that_dies_is_a_failed_attempt_that_says_how(database, store, 
     assert store.run(calls.get(job)).crashes == 0
     before, after = notes(database, job)
     assert before != after
+
+
+def test_a_process_that_speaks_nonsense_is_killed(database, store):
+    job = enqueue(store, task="babble")
+
+    with working(database, *shop.app.registry):
+        eventually(lambda: state_of(store, job) == "succeeded")
+
+    assert outcomes(store, job) == ["failed", "succeeded"]
+    assert not is_alive(int(notes(database, job)[0]))
+
+
+def test_an_idle_process_that_dies_costs_no_attempt(database, store):
+    with working(database, *shop.app.registry, config=quick(jobs_max=1)):
+        first = enqueue(store, task="pid")
+        pid = eventually(lambda: store.run(calls.get(first)).result)
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not is_alive(pid))
+        jobs = [enqueue(store, task="pid") for _ in range(3)]
+        eventually(lambda: all(state_of(store, job) == "succeeded" for job in jobs))
+
+    assert [outcomes(store, job) for job in jobs] == [["succeeded"]] * 3
 
 
 def test_no_other_job_is_hurt_when_a_process_dies(database, store):
@@ -177,28 +202,13 @@ def test_a_deadline_that_comes_while_a_job_waits_for_a_child_hurts_no_other(data
 
 # with its worker
 
-SCRIPT = """
-import asyncio
-from datetime import timedelta
-from faultline import WorkerConfig
-from faultline.running import work
-from tests.worker.children_app import app
-
-if __name__ == '__main__':
-    config = WorkerConfig(lease_for=timedelta(seconds=1), grace=timedelta(seconds=20))
-    asyncio.run(work(app.registry, app.settings, config, signals=True))
-"""
-
 
 @pytest.fixture
-def process(database: str, store: Any, tmp_path: Path) -> Any:
-    """A worker of the app in a process of its own."""
-    script = tmp_path / "working.py"
-    script.write_text(SCRIPT)
-    root = str(Path(__file__).parents[2])
+def process(database: str, store: Any) -> Any:
+    """A worker of the app in a process of its own, as the command line starts it."""
     worker = subprocess.Popen(
-        [sys.executable, str(script)],
-        env={**os.environ, "FAULTLINE_DSN": database, "PYTHONPATH": root},
+        [*FAULTLINE, "--dsn", database, "worker", "tests.worker.children_app:app", *OPTIONS],
+        cwd=Path(__file__).parents[2],
         start_new_session=True,
     )
     yield worker

@@ -9,9 +9,10 @@ import pytest
 from psycopg import IsolationLevel
 
 from faultline.store import calls
+from faultline.worker import ward
 from tests.support import enqueue, outcomes, state_of
 from tests.worker import children_app as shop
-from tests.worker.harness import drain, eventually, is_alive, rows, short, working
+from tests.worker.harness import drain, eventually, is_alive, quick, rows, short, working
 
 TRANSACTIONS = (
     "select count(distinct xmin::text) from"
@@ -146,3 +147,31 @@ def test_a_deadline_that_falls_into_the_commit_does_not_cut_it_short(database, s
 
     assert outcomes(store, job) == ["succeeded"]
     assert effects(database) == ["written"]
+
+
+def test_a_commit_that_is_never_answered_is_given_up_and_the_rows_are_asked(database, store, monkeypatch):
+    monkeypatch.setattr(ward, "COMMIT_WAIT", 1.0)
+    job = enqueue(store, task="write", timeout=timedelta(seconds=3))
+    with psycopg.connect(database) as blocker, working(database, *shop.app.registry, watchdog=False):
+        blocker.execute("lock table faultline.ledger in exclusive mode")
+        pid = int(eventually(lambda: notes(database, job))[0])
+        eventually(lambda: not is_alive(pid))
+        assert state_of(store, job) == "running"
+        blocker.rollback()
+        eventually(lambda: outcomes(store, job))
+
+    assert outcomes(store, job) == ["failed"]
+    assert effects(database) == []
+
+
+def test_what_a_handler_left_behind_cannot_commit_nor_speak_for_the_next_job(database, store):
+    first = enqueue(store, task="leave_behind")
+    second = enqueue(store, task="nap", args='{"seconds": 2}')
+
+    drain(database, *shop.app.registry, config=quick(jobs_max=1))
+
+    assert notes(database, first) == ["refused"]
+    assert effects(database) == []
+    assert store.run(calls.get(first)).result == "returned"
+    assert isinstance(store.run(calls.get(second)).result, int)
+    assert [outcomes(store, job) for job in (first, second)] == [["succeeded"], ["succeeded"]]

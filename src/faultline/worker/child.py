@@ -41,6 +41,9 @@ from faultline.worker.wire import (
 
 READ_BYTES = 65_536
 
+EXIT_UNHEARD = 87
+"""What a child leaves behind that could not tell how its handler ended."""
+
 
 class Child:
     """Runs what the worker asks for, and tells how it went."""
@@ -134,8 +137,10 @@ class Child:
         errand.close()
         self._errand = None
         _flush()
-        with contextlib.suppress(OSError):  # the worker has gone, and we go with it
+        try:
             self.say(told)
+        except OSError:  # the worker has gone, or the handler has closed what it did not open
+            os._exit(EXIT_UNHEARD)
 
     def _attempt(self, errand: Errand, spec: TaskSpec) -> Outcome | LeaseLost | None:
         context = copy_context()

@@ -30,10 +30,7 @@ AskRows = Callable[[Hand, Exception], Awaitable[None]]
 
 
 class Children:
-    """Up to `children_max` processes, each of which runs one job at a time.
-
-    Spawned, never forked: this process has threads, connections and a loop, and a copy of those is of no use.
-    """
+    """Up to `children_max` processes, each of which runs one job at a time."""
 
     def __init__(
         self,

@@ -1,14 +1,7 @@
-"""The worker's side of one child process: start it, give it a job, kill it."""
+"""The worker's side of one child: give it a job, answer it while it works, hear how it went."""
 
 import asyncio
-import contextlib
 import logging
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
 from datetime import timedelta
 from typing import cast
 
@@ -16,6 +9,7 @@ from faultline.errors import HandlerDied, LeaseLost
 from faultline.outcome import Outcome, Snooze
 from faultline.worker.board import Board
 from faultline.worker.hand import Hand
+from faultline.worker.spawned import Spawned, described
 from faultline.worker.wire import (
     Ask,
     Begin,
@@ -53,18 +47,23 @@ LEAVE_WAIT = 1.0
 KILL_WAIT = 5.0
 """How long to wait for the end of a process that was killed: one that waits for a disk may take long."""
 
+COMMIT_WAIT = 30.0
+"""How long a handler that must stop may stay in its commit, which the database answers, before it is killed.
+
+Longer than a connection takes to notice that nobody is there; after it the rows are asked.
+"""
+
 UNABLE_PAUSE = timedelta(seconds=15)
 
 
 class Ward(asyncio.Protocol):
     """One child, which runs one job at a time."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", board: Board) -> None:
+    def __init__(self, process: Spawned, board: Board) -> None:
         self.process = process
         self.board = board
         self.begun = 0
-        self.broken = False
-        """True once it cannot be used again: it was killed, or it went."""
+        self._broken = False
         self._hand: Hand | None = None
         self._unable: dict[str, str] = {}
         loop = asyncio.get_running_loop()
@@ -76,23 +75,10 @@ class Ward(asyncio.Protocol):
     @classmethod
     async def start(cls, greeting: Greeting, board: Board) -> "Ward":
         """Start a child; it greets back when it has imported its handlers."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                process = subprocess.Popen(  # noqa: ASYNC220 - asyncio's own would watch it with a thread
-                    [sys.executable, "-m", "faultline.worker.child", str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    # A group of its own: the handler's own processes are killed with it, and Ctrl-C at a
-                    # terminal reaches the worker alone.
-                    start_new_session=True,
-                )
-            except BaseException:
-                ours.close()
-                raise
+        process = Spawned()
         ward = cls(process, board)
         try:
-            await asyncio.get_running_loop().create_unix_connection(lambda: ward, sock=ours)
+            await asyncio.get_running_loop().create_unix_connection(lambda: ward, sock=process.line)
         except BaseException:
             ward.kill()
             raise
@@ -101,20 +87,20 @@ class Ward(asyncio.Protocol):
 
     @property
     def fit(self) -> bool:
-        """Whether another job may be given to it."""
-        return not self.broken and self.process.poll() is None
+        """Whether another job may be given to it: it was not killed, and has not gone."""
+        return not self._broken and self.process.exit_code is None
 
     async def run(self, hand: Hand) -> Outcome | LeaseLost | None:
         """Have one job run; HandlerDied if the child ends before the handler does."""
         await asyncio.wait((self._ready,))
-        if unable := self._why_unable(hand):
+        if unable := await self._why_unable(hand):
             log.error("job %d (%s) is left for another worker: %s", hand.job.id, hand.job.task, unable)
             return Snooze(UNABLE_PAUSE, unable)
         self._hand, self._ended = hand, asyncio.get_running_loop().create_future()
         self.begun += 1
         self._say(Begin.of(self.begun, hand.lease, hand.job, hand.args, hand.retry))
         try:
-            await self._until_ended()
+            await self._until_ended(hand)
         except asyncio.CancelledError:
             await self._stop(STOP_WAIT if hand.told and hand.stopping not in IN_HURRY else 0.0)
             raise
@@ -122,20 +108,29 @@ class Ward(asyncio.Protocol):
             self._hand = None
         told = self._ended.result() if self._ended.done() else None
         if told is None:
-            raise HandlerDied(f"{await self._how_it_died(hand)}")
+            how = await self._how_it_died()
+            raise HandlerDied(
+                f"the process of job {hand.job.id} ({hand.job.task}) {how} before its handler did"
+            )
         return outcome_of(told, hand.lease)
 
-    def _why_unable(self, hand: Hand) -> str | None:
-        if self.broken:
-            return f"the child process for {hand.job.task} ended with {self.process.poll()} before it began"
+    async def _why_unable(self, hand: Hand) -> str | None:
+        if self._broken:
+            how = await self._how_it_died()
+            return f"a child process {how} while it imported its handlers, {hand.job.task} among them"
         return self._unable.get(hand.job.task)
 
-    async def _until_ended(self) -> None:
+    async def _until_ended(self, hand: Hand) -> None:
+        patience = COMMIT_WAIT
         while not self._ended.done():
             await asyncio.wait((self._ended,), timeout=LOOK_EVERY)
-            if self.process.poll() is not None:
+            if self.process.exit_code is not None:
                 await asyncio.wait((self._ended,), timeout=LAST_WORDS_WAIT)
                 return
+            if hand.stopping is not None:
+                patience -= LOOK_EVERY
+                if patience <= 0:
+                    self.kill()
 
     async def _stop(self, wait: float) -> None:
         """Tell the handler; if it does not end by itself in a moment, end it."""
@@ -146,45 +141,27 @@ class Ward(asyncio.Protocol):
             if not self._ended.done() or self._ended.result() is None:
                 self.kill()
 
-    async def _how_it_died(self, hand: Hand) -> str:
+    async def _how_it_died(self) -> str:
+        alive = not await self.process.gone_within(LAST_WORDS_WAIT)
         code = await self.end()
-        of_job = f"the process of job {hand.job.id} ({hand.job.task})"
-        if code is None:
-            return f"{of_job} closed its line to the worker, and would not be killed"
-        if code >= 0:
-            return f"{of_job} ended with exit code {code} before its handler did"
-        hint = "; the kernel does that when memory runs out" if -code == signal.SIGKILL else ""
-        return f"{of_job} was killed by {signal_name(-code)}{hint}"
+        return "closed its line to the worker" if alive or code is None else described(code)
 
     def kill(self) -> None:
-        """End the child and all it has started, now."""
-        self.broken = True
-        # Its group keeps its number for as long as anybody is in it, so this cannot meet a stranger.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        self._broken = True
+        self.process.kill()
 
     async def end(self) -> int | None:
         """Let an idle child leave, kill any other; answers its exit code, or None if it will not go."""
-        idle = not self.broken and self._ready.done() and self._ended_or_never_begun
-        self.broken = True
+        idle = self.fit and self._ready.done() and (self.begun == 0 or self._ended.done())
+        self._broken = True
         if self._line is not None:
             self._line.close()
         if idle:
-            await self._gone_within(LEAVE_WAIT)
+            await self.process.gone_within(LEAVE_WAIT)
         self.kill()
-        if not await self._gone_within(KILL_WAIT):
+        if not await self.process.gone_within(KILL_WAIT):
             log.error("process %d would not be killed; it is left to itself", self.process.pid)
-        return self.process.returncode
-
-    @property
-    def _ended_or_never_begun(self) -> bool:
-        return self.begun == 0 or self._ended.done()
-
-    async def _gone_within(self, seconds: float) -> bool:
-        give_up_at = time.monotonic() + seconds
-        while self.process.poll() is None and time.monotonic() < give_up_at:  # noqa: ASYNC110 - no event comes
-            await asyncio.sleep(0.005)
-        return self.process.returncode is not None
+        return self.process.exit_code
 
     # what it says
 
@@ -200,7 +177,7 @@ class Ward(asyncio.Protocol):
             self.kill()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.broken = True
+        self._broken = True
         for awaited in (self._ready, self._ended):
             if not awaited.done():
                 awaited.set_result(None)
@@ -233,10 +210,3 @@ class Ward(asyncio.Protocol):
 def _take_down(hand: Hand, now: Now) -> None:
     hand.fenced, hand.committing, hand.settled = now.fenced, now.committing, now.settled
     hand.lost = None if now.lost is None else lease_lost(hand.lease, now.lost)
-
-
-def signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
