@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -138,6 +139,14 @@ def spin(job: Job, seconds: float = 60) -> str:
         sum(range(10_000))
     note(job, "ended")
     return "spun"
+
+
+@app.task(run="process")
+def backtrack(job: Job) -> None:
+    """One call that neither returns nor lets any other thread of this process run."""
+    note(job, os.getpid())
+    re.match(r"(a|a)*$", "a" * 40 + "b")
+    note(job, "ended")
 
 
 @app.task(run="process")

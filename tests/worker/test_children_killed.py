@@ -217,7 +217,8 @@ def process(database: str, store: Any) -> Any:
 
 
 def test_children_die_with_a_worker_that_is_killed(database, store, process):
-    busy, idle = enqueue(store, task="spin"), enqueue(store, task="pid")
+    """Even one whose handler lets no other thread of its process run, which so cannot see the line's end."""
+    busy, idle = enqueue(store, task="backtrack"), enqueue(store, task="pid")
     pid = pid_of(database, busy)
     pids = [pid, eventually(lambda: store.run(calls.get(idle)).result)]
     assert all(is_alive(pid) for pid in pids)

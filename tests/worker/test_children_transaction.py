@@ -76,8 +76,9 @@ def test_a_process_that_dies_after_its_commit_has_succeeded(database, store, cap
     assert any("its success stands" in record.message for record in caplog.records)
 
 
-def test_a_process_that_dies_before_it_can_tell_of_its_commit_has_succeeded(database, store):
+def test_a_process_that_dies_before_it_can_tell_of_its_commit_has_succeeded(database, store, caplog):
     """Nobody has heard of the commit; the rows know."""
+    caplog.set_level(logging.DEBUG, "faultline.events")
     job = enqueue(store, task="write", args='{"then": "die unheard"}')
 
     drain(database, *shop.app.registry)
@@ -85,6 +86,8 @@ def test_a_process_that_dies_before_it_can_tell_of_its_commit_has_succeeded(data
     assert effects(database) == ["written"]
     assert outcomes(store, job) == ["succeeded"]
     assert store.run(calls.refusals(job)) == []
+    told = [record.facts for record in caplog.records if getattr(record, "event", "") == "execution_finished"]
+    assert [facts["outcome"] for facts in told] == ["Settled"]
 
 
 def test_a_process_that_dies_before_its_commit_has_failed(database, store):
