@@ -358,7 +358,7 @@ def test_a_child_that_cannot_be_started_costs_no_attempt(database, store, monkey
 
     assert outcomes(store, job) == ["snoozed"]
     assert store.run(calls.get(job)).attempt == 0
-    assert any("no child process can be started" in record.message for record in caplog.records)
+    assert any("no child process could be started" in record.message for record in caplog.records)
 
 
 def run_without_pacemaker(database: str, store: Any, monkeypatch: Any) -> int:

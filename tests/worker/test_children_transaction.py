@@ -164,6 +164,7 @@ def test_a_commit_that_is_never_answered_is_given_up_and_the_rows_are_asked(data
         eventually(lambda: outcomes(store, job))
 
     assert outcomes(store, job) == ["failed"]
+    assert "was killed: its commit was not answered" in store.run(calls.get(job)).error
     assert effects(database) == []
 
 

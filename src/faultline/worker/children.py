@@ -1,20 +1,21 @@
 """The children of a worker: a few processes that run handlers, started when needed and kept warm."""
 
 import asyncio
-import contextlib
 import logging
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from faultline.config import Settings, WorkerConfig
 from faultline.errors import HandlerDied, LeaseLost
-from faultline.outcome import Outcome, Snooze
+from faultline.outcome import Outcome, Released, Snooze
 from faultline.telemetry import logging_as_configured
 from faultline.worker.board import Board
 from faultline.worker.hand import Hand
 from faultline.worker.places import Place
+from faultline.worker.spawned import Spawned
 from faultline.worker.ward import Ward
 from faultline.worker.wire import Greeting
 
@@ -23,10 +24,17 @@ log = logging.getLogger("faultline.worker")
 IDLE_FOR = 60.0
 """Seconds after which a child that has nothing to do is let go."""
 
+WAIT_SHARE = 0.25
+"""Which part of its time a job may wait for a child; then it goes back, with its attempt, for any worker."""
+
 NO_CHILD_PAUSE = timedelta(seconds=1)
 
 AskRows = Callable[[Hand, Exception], Awaitable[None]]
 """Finds out what became of a commit in which its process died."""
+
+
+class NoChild(Exception):
+    """The system has no process for us now."""
 
 
 class Children:
@@ -52,19 +60,30 @@ class Children:
 
     async def run(self, hand: Hand) -> Outcome | LeaseLost | None:
         """Run one job in a child, when one is free."""
-        await self._room.acquire()
+        if not await self._has_room(hand):
+            return Released("no child process came free in time")
         ward: Ward | None = None
         try:
             ward = await self._take()
             return await ward.run(hand)
-        except OSError as refused:
-            log.error("no child process can be started for job %d: %s", hand.job.id, refused)
-            return Snooze(NO_CHILD_PAUSE, f"no child process could be started: {refused}")
+        except NoChild as refused:
+            log.error("job %d (%s): %s", hand.job.id, hand.job.task, refused)
+            return Snooze(NO_CHILD_PAUSE, str(refused))
         except HandlerDied as died:
             await self._died(hand, died)
             raise
         finally:
             self._let_go(ward)
+
+    async def _has_room(self, hand: Hand) -> bool:
+        """Wait for a place among the children, but not so long that little of the job's time is left."""
+        if not self._room.locked():
+            return await self._room.acquire()
+        try:
+            async with asyncio.timeout((hand.timeout_at - time.monotonic()) * WAIT_SHARE):
+                return await self._room.acquire()
+        except TimeoutError:
+            return False
 
     async def _take(self) -> Ward:
         """The child that was busy last, since it is the warmest; or a new one."""
@@ -74,8 +93,19 @@ class Children:
             if ward.fit:
                 return ward
             self._dismiss(ward, None)
-        ward = await Ward.start(self._greeting(), self._board)
+        return await self._start()
+
+    async def _start(self) -> Ward:
+        try:
+            ward = Ward(Spawned(), self._board)
+        except OSError as refused:  # no process, no memory: not the job's fault
+            raise NoChild(f"no child process could be started: {refused}") from refused
         self._all.add(ward)
+        try:
+            await ward.greet(self._greeting())
+        except BaseException:
+            self._dismiss(ward, None)
+            raise
         return ward
 
     def _greeting(self) -> Greeting:
@@ -133,6 +163,5 @@ class Children:
         for timer in self._idle.values():
             timer.cancel()
         self._idle.clear()
-        with contextlib.suppress(Exception):
-            await asyncio.gather(*self._leaving, *(ward.end() for ward in self._all), return_exceptions=True)
+        await asyncio.gather(*self._leaving, *(ward.end() for ward in self._all), return_exceptions=True)
         self._all.clear()

@@ -64,6 +64,7 @@ class Ward(asyncio.Protocol):
         self.board = board
         self.begun = 0
         self._broken = False
+        self._killed_for: str | None = None
         self._hand: Hand | None = None
         self._unable: dict[str, str] = {}
         loop = asyncio.get_running_loop()
@@ -72,18 +73,10 @@ class Ward(asyncio.Protocol):
         self._frames = frames_from_child()
         self._line: asyncio.Transport | None = None
 
-    @classmethod
-    async def start(cls, greeting: Greeting, board: Board) -> "Ward":
-        """Start a child; it greets back when it has imported its handlers."""
-        process = Spawned()
-        ward = cls(process, board)
-        try:
-            await asyncio.get_running_loop().create_unix_connection(lambda: ward, sock=process.line)
-        except BaseException:
-            ward.kill()
-            raise
-        ward._say(greeting)
-        return ward
+    async def greet(self, greeting: Greeting) -> None:
+        """Take up the line to it; it greets back when it has imported its handlers."""
+        await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=self.process.line)
+        self._say(greeting)
 
     @property
     def fit(self) -> bool:
@@ -92,7 +85,8 @@ class Ward(asyncio.Protocol):
 
     async def run(self, hand: Hand) -> Outcome | LeaseLost | None:
         """Have one job run; HandlerDied if the child ends before the handler does."""
-        await asyncio.wait((self._ready,))
+        if not self._ready.done():
+            await asyncio.wait((self._ready,))
         if unable := await self._why_unable(hand):
             log.error("job %d (%s) is left for another worker: %s", hand.job.id, hand.job.task, unable)
             return Snooze(UNABLE_PAUSE, unable)
@@ -109,9 +103,7 @@ class Ward(asyncio.Protocol):
         told = self._ended.result() if self._ended.done() else None
         if told is None:
             how = await self._how_it_died()
-            raise HandlerDied(
-                f"the process of job {hand.job.id} ({hand.job.task}) {how} before its handler did"
-            )
+            raise HandlerDied(f"the process of job {hand.job.id} ({hand.job.task}) {how}")
         return outcome_of(told, hand.lease)
 
     async def _why_unable(self, hand: Hand) -> str | None:
@@ -130,7 +122,7 @@ class Ward(asyncio.Protocol):
             if hand.stopping is not None:
                 patience -= LOOK_EVERY
                 if patience <= 0:
-                    self.kill()
+                    self.kill("its commit was not answered")
 
     async def _stop(self, wait: float) -> None:
         """Tell the handler; if it does not end by itself in a moment, end it."""
@@ -139,26 +131,29 @@ class Ward(asyncio.Protocol):
             await asyncio.wait((self._ended,), timeout=wait)
         finally:
             if not self._ended.done() or self._ended.result() is None:
-                self.kill()
+                self.kill("it was told to stop, and did not")
 
     async def _how_it_died(self) -> str:
-        alive = not await self.process.gone_within(LAST_WORDS_WAIT)
+        if not await self.process.gone_within(LAST_WORDS_WAIT):
+            self.kill("it closed its line to the worker")
         code = await self.end()
-        return "closed its line to the worker" if alive or code is None else described(code)
+        if code is None or self._killed_for is not None:
+            return f"was killed: {self._killed_for}"
+        return described(code)
 
-    def kill(self) -> None:
+    def kill(self, why: str) -> None:
         self._broken = True
+        self._killed_for = self._killed_for or why
         self.process.kill()
 
     async def end(self) -> int | None:
         """Let an idle child leave, kill any other; answers its exit code, or None if it will not go."""
         idle = self.fit and self._ready.done() and (self.begun == 0 or self._ended.done())
         self._broken = True
-        if self._line is not None:
-            self._line.close()
+        (self._line or self.process.line).close()
         if idle:
             await self.process.gone_within(LEAVE_WAIT)
-        self.kill()
+        self.process.kill()
         if not await self.process.gone_within(KILL_WAIT):
             log.error("process %d would not be killed; it is left to itself", self.process.pid)
         return self.process.exit_code
@@ -174,7 +169,7 @@ class Ward(asyncio.Protocol):
                 self._hear(message)
         except ValueError as garbage:  # somebody wrote on its line: nothing it says can be trusted now
             log.error("process %d spoke nonsense and is killed: %s", self.process.pid, garbage)
-            self.kill()
+            self.kill("it spoke nonsense to the worker")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._broken = True
