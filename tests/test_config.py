@@ -47,6 +47,14 @@ def test_the_defaults_of_a_worker_go_together():
     assert dict(config.queues) == {"default": None}
 
 
+def test_there_is_a_child_for_each_cpu_and_never_more_than_jobs_at_once(monkeypatch):
+    monkeypatch.setattr("faultline.config._cpus", lambda: 4)
+
+    assert WorkerConfig().children_max == 4
+    assert WorkerConfig(jobs_max=3).children_max == 3
+    assert WorkerConfig(children_max=2).children_max == 2
+
+
 def test_beat_and_tick_follow_a_short_lease():
     config = WorkerConfig(lease_for=seconds(1))
 
@@ -64,6 +72,8 @@ REFUSED = [
     ({"jobs_max": 0}, "jobs_max is a whole number from 1"),
     ({"jobs_max": True}, "jobs_max is a whole number"),
     ({"threads_max": -1}, "threads_max"),
+    ({"children_max": -1}, "children_max"),
+    ({"recycle_after": 0}, "recycle_after"),
     ({"buffer_max": 0}, "buffer_max"),
     ({"settle_batch": 0}, "settle_batch"),
     ({"queues": {}}, "nothing to do"),

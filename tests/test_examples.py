@@ -50,6 +50,18 @@ def test_a_handler_and_its_rules_decide_what_becomes_of_each_job(database: str) 
         assert line in told
 
 
+def test_a_handler_that_computes_runs_in_a_process_that_its_deadline_ends(database: str) -> None:
+    told = run("primes.py", database)
+
+    for line in (
+        "primes below 10: 4, in another process: True",
+        "primes below 1000000: 78498, in another process: True",
+        "meanwhile: the loop is free",
+        "factor: dead, TimeoutError: factor ran into its timeout and was stopped",
+    ):
+        assert line in told
+
+
 def test_every_example_is_run_by_a_test() -> None:
     here = Path(__file__).read_text()
 

@@ -103,6 +103,28 @@ def test_options_are_checked_at_the_definition():
         spec_of(plain, retry=5)  # type: ignore[arg-type]
 
 
+def test_where_a_handler_runs_follows_from_its_kind_unless_it_says_so():
+    assert spec_of(plain).run == spec_of(plain, run="thread").run == "thread"
+    assert spec_of(asynchronous).run == spec_of(asynchronous, run="loop").run == "loop"
+    assert spec_of(plain, run="process").run == spec_of(asynchronous, run="process").run == "process"
+
+
+@pytest.mark.parametrize(
+    ("handler", "run", "why"),
+    [
+        (plain, "fork", "run is loop, thread or process; got 'fork'"),
+        (plain, "", "run is loop, thread or process; got ''"),
+        (plain, 5, "run is loop, thread or process"),
+        (plain, ["process"], "run is loop, thread or process"),
+        (plain, "loop", "would stop the loop"),
+        (asynchronous, "thread", "an async handler runs on the loop"),
+    ],
+)
+def test_a_handler_that_would_run_nowhere_is_refused(handler, run, why):
+    with pytest.raises(ConfigError, match=why):
+        spec_of(handler, run=run)
+
+
 def test_a_plain_policy_becomes_rules():
     policy = Constant(timedelta(seconds=1))
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -80,6 +81,10 @@ class WorkerConfig:
     jobs_max: int = 10
     threads_max: int = 0
     """Threads for plain handlers; 0 means as many as `jobs_max`."""
+    children_max: int = 0
+    """Child processes for handlers with run="process"; 0 means one a CPU, never more than `jobs_max`."""
+    recycle_after: int = 1000
+    """How many jobs a child process runs before another takes its place."""
     lease_for: timedelta = DEFAULT_LEASE
     heartbeat_every: timedelta = FROM_LEASE
     tick: timedelta = FROM_LEASE
@@ -105,6 +110,8 @@ class WorkerConfig:
         set_once(self, "queues", MappingProxyType(dict(self.queues)))
         if self.threads_max == 0:
             set_once(self, "threads_max", self.jobs_max)
+        if self.children_max == 0:
+            set_once(self, "children_max", min(_cpus(), self.jobs_max))
         if self.heartbeat_every == FROM_LEASE:
             # A third of the lease: one beat may go missing, and the next still lands in time.
             set_once(self, "heartbeat_every", self.lease_for / 3)
@@ -126,6 +133,8 @@ class WorkerConfig:
     def _check_counts(self) -> None:
         _count("jobs_max", self.jobs_max, JOBS_MAX_MAX)
         _count("threads_max", self.threads_max, JOBS_MAX_MAX)
+        _count("children_max", self.children_max, JOBS_MAX_MAX)
+        _count("recycle_after", self.recycle_after, 1_000_000_000)
         _count("buffer_max", self.buffer_max, 10_000)
         _count("settle_batch", self.settle_batch, 10_000)
 
@@ -158,6 +167,11 @@ class WorkerConfig:
             raise ConfigError(
                 f"settle_every must be under a quarter of a lease, or outcomes come late; {lease}"
             )
+
+
+def _cpus() -> int:
+    """Those this process may use, which in a container are fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _count(name: str, value: int, highest: int) -> None:

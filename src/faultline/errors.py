@@ -10,6 +10,7 @@
     ├── UnknownTask             no task of that name is registered here
     ├── KeyConflict             the key already names another request
     ├── LeaseLost               the job is no longer ours
+    ├── HandlerDied             its process ended before it did
     ├── AlreadySettled          this attempt has already said how it ended
     ├── OutcomeUnknown          the reply was lost, and no row can tell what happened
     ├── JobNotFound             no trace of a job with that id
@@ -147,6 +148,15 @@ class LeaseLost(FaultlineError):
         if self.current_token is not None and self.current_token != self.token:
             detail += f": token {self.current_token} is newer"
         return f"job {self.job_id}: the lease with token {self.token} is lost ({detail})"
+
+
+class HandlerDied(FaultlineError):
+    """The child process that ran a handler ended by itself: a signal, `os._exit`, no memory left.
+
+    The attempt failed and its retry rules decide; what it had not committed rolled back, and no other
+    job was touched. The message names the signal or the exit code: `Retry(on={HandlerDied: bury})`
+    gives such jobs up at once.
+    """
 
 
 class AlreadySettled(FaultlineError):

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any, Final, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 from faultline.args import ArgsCodec
 from faultline.args.signature import parameters_of
@@ -23,6 +23,9 @@ from faultline.retry import Retry, RetryPolicy, rules_of
 
 MAX_ATTEMPTS: Final = 10
 QUEUE: Final = "default"
+
+Run = Literal["loop", "thread", "process"]
+"""Where a handler runs: on the worker's loop, in one of its threads, or in a child process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,8 @@ class TaskSpec:
     retry: Retry = field(default_factory=Retry)
     timeout: timedelta | None = None
     lease_for: timedelta | None = None
+    run: Run | None = None
+    """None becomes `loop` for an async handler and `thread` for a plain one."""
 
     def __post_init__(self) -> None:
         check_task_name(self.name)
@@ -56,6 +61,7 @@ class TaskSpec:
             check_timeout(self.timeout)
         if self.lease_for is not None:
             check_lease_for(self.lease_for)
+        object.__setattr__(self, "run", _checked_run(self.run, self.is_async, self.name))
 
 
 def spec_of(
@@ -68,6 +74,7 @@ def spec_of(
     retry: RetryPolicy | Retry | None = None,
     timeout: timedelta | None = None,
     lease_for: timedelta | None = None,
+    run: Run | None = None,
     forbid_unknown: bool = True,
 ) -> TaskSpec:
     """Read a handler's signature and check its options.
@@ -93,6 +100,7 @@ def spec_of(
         retry=rules_of(retry),
         timeout=timeout,
         lease_for=lease_for,
+        run=run,
     )
 
 
@@ -103,6 +111,24 @@ def _own_name(handler: Callable[..., Any]) -> str:
 
 def _is_async(handler: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
+
+
+def _checked_run(run: Run | None, is_async: bool, task: str) -> Run:
+    if run is None:
+        return "loop" if is_async else "thread"
+    if run not in get_args(Run):
+        raise ConfigError(f"task {task}: run is loop, thread or process; got {str(run)[:40]!a}")
+    if run == "thread" and is_async:
+        raise ConfigError(
+            f"task {task}: an async handler runs on the loop, not in a thread; leave `run` out, or "
+            'run="process" gives it a process of its own'
+        )
+    if run == "loop" and not is_async:
+        raise ConfigError(
+            f"task {task}: a plain handler would stop the loop for all others; make it async, or leave `run` "
+            "out for a thread"
+        )
+    return run
 
 
 def _check_handler(handler: Callable[..., Any], task: str) -> None:

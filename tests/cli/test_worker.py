@@ -20,6 +20,7 @@ def test_options_become_a_configuration():
     assert dict(config.queues) == {"billing": 5, "mail": None, "slow": None}
     assert (config.jobs_max, config.lease_for, config.threads_max) == (3, timedelta(seconds=3), 3)
     assert dict(worker_config([]).queues) == {"default": None}
+    assert worker_config([], children=3).children_max == 3
 
 
 def test_settings_that_cannot_work_are_refused_before_anything_starts(run):
@@ -113,7 +114,7 @@ def test_being_supervised_is_not_for_people(run):
 
 def test_a_workers_command_line_repeats_what_was_asked_and_hides_the_dsn():
     wanted = Wanted(
-        app="shop:app", queues=("billing=5,mail", "slow"), concurrency=3, threads=None,
+        app="shop:app", queues=("billing=5,mail", "slow"), concurrency=3, threads=None, children=2,
         lease=timedelta(seconds=3), grace=timedelta(minutes=1, milliseconds=5), name="here",
         until_empty=True, jobs=None, log="json",
     )  # fmt: skip
@@ -121,7 +122,7 @@ def test_a_workers_command_line_repeats_what_was_asked_and_hides_the_dsn():
 
     assert line[3:] == [
         "faultline", "worker", "shop:app", "--queues", "billing=5,mail", "--queues", "slow",
-        "--concurrency", "3", "--log", "json", "--lease", "3s", "--grace", "1m5ms", "--until-empty",
-        "--quiet", "--name", "here/2", "--supervised",
+        "--concurrency", "3", "--children", "2", "--log", "json", "--lease", "3s", "--grace", "1m5ms",
+        "--until-empty", "--quiet", "--name", "here/2", "--supervised",
     ]  # fmt: skip
     assert "topsecret" not in " ".join(line)

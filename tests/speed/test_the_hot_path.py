@@ -1,8 +1,8 @@
 """What a job costs beside a fixed piece of work done in the same run: a guard against sliding back.
 
-CPU, not time: other work on the machine takes our turn away, but hardly makes our instructions more. When the
-bounds were set, the server's ratio was 3.6, the worker's 9 to 15 on a machine with ten times its work to do, the
-WAL 1,049 bytes and the commits 11 to 14: noise does not reach them, a large loss does.
+CPU, not time: other work on the machine takes our turn away, but hardly makes our instructions more. When
+the bounds were set, the server's ratio was 3.6, the worker's 9 to 15 on a machine with ten times its work to
+do, the WAL 1,049 bytes and the commits 11 to 14: noise does not reach them, a large loss does.
 """
 
 import asyncio

@@ -54,6 +54,11 @@ def nothing() -> None: ...
 async def nothing_with_job(job: Job) -> None: ...
 
 
+@app.task(run="process")
+def far_away(job: Job, order_id: int) -> str:
+    return ""
+
+
 @app.task
 def loose(value: Any) -> str:
     return ""

@@ -54,8 +54,10 @@ def _flags(terminal: Terminal, wanted: Wanted) -> Iterator[str]:
     yield wanted.app
     for queues in wanted.queues:
         yield from ("--queues", queues)
-    numbers = {"--concurrency": wanted.concurrency, "--threads": wanted.threads, "--log": wanted.log}
-    for flag, value in numbers.items():
+    for flag, value in {
+        "--concurrency": wanted.concurrency, "--threads": wanted.threads, "--children": wanted.children,
+        "--log": wanted.log,
+    }.items():  # fmt: skip
         if value is not None:
             yield from (flag, str(value))
     for flag, duration in {"--lease": wanted.lease, "--grace": wanted.grace}.items():

@@ -23,6 +23,7 @@ def worker_config(
     queues: Sequence[str],
     concurrency: int | None = None,
     threads: int | None = None,
+    children: int | None = None,
     lease: timedelta | None = None,
     grace: timedelta | None = None,
 ) -> WorkerConfig:
@@ -32,6 +33,7 @@ def worker_config(
         "queues": read_queues(words) or None,
         "jobs_max": concurrency,
         "threads_max": threads,
+        "children_max": children,
         "lease_for": lease,
         "grace": grace,
     }
@@ -60,6 +62,7 @@ class Wanted:
     queues: tuple[str, ...]
     concurrency: int | None
     threads: int | None
+    children: int | None
     lease: timedelta | None
     grace: timedelta | None
     name: str | None
@@ -70,7 +73,7 @@ class Wanted:
     def config(self, app: "Faultline | None" = None) -> WorkerConfig:
         """How it works; without the app, as far as the command line says."""
         named = self.queues or (queues_of(app) if app is not None else ())
-        return worker_config(named, self.concurrency, self.threads, self.lease, self.grace)
+        return worker_config(named, self.concurrency, self.threads, self.children, self.lease, self.grace)
 
 
 @click.command(cls=Command)
@@ -82,6 +85,9 @@ class Wanted:
 )  # fmt: skip
 @click.option("--concurrency", type=COUNT, help="Jobs at once. [default: 10]")
 @click.option("--threads", type=COUNT, help="Threads for plain handlers. [default: as concurrency]")
+@click.option(
+    "--children", type=COUNT, help='Child processes for handlers with run="process". [default: one a CPU]'
+)
 @click.option(
     "--processes", type=PROCESSES, default=1, show_default=True,
     help="Worker processes, under a supervisor; the limits above are each one's own.",

@@ -14,7 +14,7 @@ from faultline.client.sender import Sender
 from faultline.client.tasks import Task
 from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy
-from faultline.task import Registry, spec_of
+from faultline.task import Registry, Run, spec_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,6 +58,7 @@ class Decorate:
         retry: RetryPolicy | Retry | None = None,
         timeout: timedelta | None = None,
         lease_for: timedelta | None = None,
+        run: Run | None = None,
         forbid_unknown: bool = True,
     ) -> "Decorate": ...
 

@@ -7,7 +7,12 @@ puts `job_id`, `token` and `task` on every record made inside a handler.
 
 from faultline.telemetry.context import current, install_context
 from faultline.telemetry.events import EVENTS, emit
-from faultline.telemetry.formats import JsonFormatter, LineFormatter, configure_logging
+from faultline.telemetry.formats import (
+    JsonFormatter,
+    LineFormatter,
+    configure_logging,
+    logging_as_configured,
+)
 from faultline.telemetry.text import describe_error, printable, scrub
 
 __all__ = [
@@ -19,6 +24,7 @@ __all__ = [
     "describe_error",
     "emit",
     "install_context",
+    "logging_as_configured",
     "printable",
     "scrub",
 ]

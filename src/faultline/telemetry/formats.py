@@ -116,3 +116,18 @@ def configure_logging(
     if root.level > handler.level or root.level == logging.NOTSET:
         root.setLevel(handler.level)
     return handler
+
+
+def logging_as_configured() -> tuple[bool, int] | None:
+    """How `configure_logging` was last called, as JSON or not and from which level, if it was called at all.
+
+    >>> import io
+    >>> handler = configure_logging(io.StringIO(), json=True, level="WARNING")
+    >>> logging_as_configured()
+    (True, 30)
+    >>> logging.getLogger().removeHandler(handler)
+    """
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _OurHandler):
+            return isinstance(handler.formatter, JsonFormatter), handler.level
+    return None

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import msgspec
@@ -54,6 +54,14 @@ class Hand(msgspec.Struct, eq=False):
     """What job.transaction was refused with: it stands, even when the handler swallowed it."""
     abandoned: bool = False
     """True when its thread would not stop: the slot is given up, the thread may still run."""
+
+    @classmethod
+    def of(cls, lease: Lease, board: Board, **rest: Any) -> Self:
+        """A hand for a lease, which is written on the board; a feeder makes its hundreds by itself."""
+        slot, generation = board.write(
+            lease.job_id, lease.token, lease.claim.bytes, lease.lease_for, lease.taken_at
+        )
+        return cls(*lease, safe_at=lease.runs_out_at, slot=slot, generation=generation, **rest)
 
     @property
     def lease(self) -> Lease:

@@ -129,13 +129,13 @@ def main() -> None:
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C is for the worker, which still needs its leases to finish
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _go_with_parent()
+    go_with_parent()
     said = json.loads(sys.stdin.readline())
     board = Board.open(int(sys.argv[1]), int(sys.argv[2]))
     Pacemaker(board, said["dsn"], said["lease"], said["worker"], Pulse(said["parent"])).run()
 
 
-def _go_with_parent() -> None:
+def go_with_parent() -> None:
     """Even in the middle of a call that is not answered; other systems must do with the pipe's end."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -12,23 +12,21 @@ from concurrent.futures import Future
 from contextvars import Context, copy_context
 from typing import Any
 
-from faultline.args import encode_result
-from faultline.errors import AlreadySettled, FaultlineError, LeaseLost
+from faultline.errors import LeaseLost
 from faultline.failpoints import reach
-from faultline.outcome import Cancel, Dead, Done, Failed, Outcome, Snooze
+from faultline.outcome import Dead, Done, Failed, Outcome
 from faultline.task import TaskSpec
 from faultline.telemetry import current, emit
 from faultline.telemetry.events import hears
+from faultline.worker.children import Children
+from faultline.worker.ending import raised, returned
 from faultline.worker.hand import Hand
-from faultline.worker.judge import after_raise, after_refusal, after_stop, unknown_task
+from faultline.worker.judge import after_stop, unknown_task
 from faultline.worker.settler import Settler
 from faultline.worker.shelf import Shelf
 from faultline.worker.threads import Threads
 
 log = logging.getLogger("faultline.worker")
-
-NOTHING = Done(None)
-WORDS = (Snooze, Cancel, Dead)
 
 YIELD_EVERY = 32
 """Handlers that never wait would keep the loop from everything else."""
@@ -38,12 +36,13 @@ TURN_MAX = 0.01
 
 
 class Runners:
-    """N coroutines over one shelf; plain handlers run in threads."""
+    """N coroutines over one shelf; plain handlers run in threads, those that ask for it in children."""
 
-    def __init__(self, shelf: Shelf, settler: Settler, worker: int) -> None:
+    def __init__(self, shelf: Shelf, settler: Settler, worker: int, children: Children) -> None:
         self.shelf = shelf
         self.settler = settler
         self.worker = worker
+        self.children = children
         self.threads = Threads(shelf.config.threads_max)
         self._away: dict[Hand, asyncio.Event] = {}
         self._clean = copy_context()
@@ -113,26 +112,29 @@ class Runners:
             emit("execution_started", logging.DEBUG, **self._facts(hand))
         try:
             reach("started")
-            # Decoded here, inside this job's own try: a bad row harms only itself.
-            kwargs = spec.codec.decode(hand.args)
-            if not spec.is_async:
-                value = await self._call_in_thread(hand, spec, kwargs)
-            elif spec.takes_job:
-                value = await spec.handler(hand.job, **kwargs)
+            if spec.run == "process":
+                outcome = await self.children.run(hand)
             else:
-                value = await spec.handler(**kwargs)
-            outcome = self._returned(hand, value)
+                # Decoded here, inside this job's own try: a bad row harms only itself.
+                kwargs = spec.codec.decode(hand.args)
+                if not spec.is_async:
+                    value = await self._call_in_thread(hand, spec, kwargs)
+                elif spec.takes_job:
+                    value = await spec.handler(hand.job, **kwargs)
+                else:
+                    value = await spec.handler(**kwargs)
+                outcome = returned(hand, value)
         except asyncio.CancelledError as error:
             if hand.told:
                 outcome = after_stop(hand)
             elif asyncio.current_task().cancelling():  # type: ignore[union-attr]
                 raise  # the worker itself is being cancelled
             else:
-                outcome = self._raised(hand, error)  # the handler's own, from a task it cancelled
+                outcome = raised(hand, error)  # the handler's own, from a task it cancelled
         except GeneratorExit:
             raise
         except BaseException as error:  # a handler that calls sys.exit() has failed; the worker has not
-            outcome = self._raised(hand, error)
+            outcome = raised(hand, error)
         if told or type(outcome) is not Done:
             self._tell(hand, outcome)
         return None if hand.settled else outcome
@@ -184,33 +186,6 @@ class Runners:
         if hand.lost is not None and hand.lost.reason != "not_renewed":
             self.settler.take_late(hand, hand.lost)
 
-    def _returned(self, hand: Hand, value: Any) -> Outcome | LeaseLost | None:
-        """What a handler returned, as an outcome; encoded here, so that a bad result fails its own job."""
-        if hand.settled:
-            if value is not None:
-                log.error("%s", _already(hand))
-            return None
-        if hand.lost is not None:
-            return after_refusal(hand.lost)
-        if value is None:
-            return NOTHING
-        return value if isinstance(value, WORDS) else Done(encode_result(value, hand.job.task))
-
-    def _raised(self, hand: Hand, error: BaseException) -> Outcome | LeaseLost | None:
-        """What a handler raised, as an outcome."""
-        if hand.settled:
-            log.error(
-                "job %d (%s) raised after job.transaction() had settled it; its success stands",
-                hand.job.id, hand.job.task, exc_info=error,
-            )  # fmt: skip
-            return None
-        if hand.lost is not None:
-            return after_refusal(hand.lost)
-        try:
-            return after_raise(hand, error)
-        except Exception as mishap:  # a policy or an exception of the user's own making
-            return Failed(f"{type(error).__name__}; and it could not be judged: {type(mishap).__name__}")
-
     def _tell(self, hand: Hand, outcome: Outcome | LeaseLost | None) -> None:
         """The attempt has ended; failures are told to those who listen for less, too."""
         failed = isinstance(outcome, Failed | Dead)
@@ -246,10 +221,3 @@ def _forget_cancelling(me: "asyncio.Task[Any]") -> None:
     """The cancellation was for the job: left standing, it would confuse the next one's task groups."""
     if me.uncancel() > 0:
         raise asyncio.CancelledError  # and another was for us
-
-
-def _already(hand: Hand) -> FaultlineError:
-    return AlreadySettled(
-        f"job {hand.job.id} ({hand.job.task}) returned a value after job.transaction() had settled it; the "
-        "committed result stays: pass it as job.transaction(result=...) and return nothing"
-    )

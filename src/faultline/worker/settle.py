@@ -23,11 +23,11 @@ def settle(lease: Lease, outcome: Outcome) -> Call[Any]:
         case Failed(error, delay):
             return calls.fail(lease, error, RETRY_PAUSE if delay is None else delay)
         case Snooze(delay, reason):
-            return calls.snooze(lease, delay, _text(reason))
+            return calls.snooze(lease, delay, as_text(reason))
         case Cancel(reason):
-            return calls.drop_claimed(lease, _text(reason))
+            return calls.drop_claimed(lease, as_text(reason))
         case Dead(reason):
-            return calls.bury(lease, _text(reason))
+            return calls.bury(lease, as_text(reason))
         case Released(reason):
             return calls.release(lease, reason)
         case _:
@@ -63,7 +63,7 @@ def is_recorded(outcome: Outcome, entry: str) -> bool:
             assert_never(outcome)
 
 
-def _text(reason: object) -> str:
+def as_text(reason: object, chars_max: int | None = REASON_CHARS_MAX) -> str:
     """A handler's own words, as text that PostgreSQL can hold."""
-    said = str(reason)[:REASON_CHARS_MAX].replace("\0", "\\x00")
+    said = str(reason)[:chars_max].replace("\0", "\\x00")
     return said.encode("utf-8", "backslashreplace").decode()

@@ -281,6 +281,14 @@ class WorkTransaction:
             ) from trouble
 
 
+async def ask_rows(hand: Hand, lender: Lender, died: Exception) -> None:
+    """The process of a handler ended in its commit: the rows tell whether it got through."""
+    try:
+        await WorkTransaction(hand, lender, None, None)._aresolve(died)
+    except ServerUnavailable:
+        raise died from None
+
+
 def _check_loop(ours: asyncio.AbstractEventLoop | None) -> None:
     """`with` belongs in a thread, `async with` in the worker's own loop; else loops would stop or cross."""
     try:

@@ -26,14 +26,17 @@ from faultline.store.listen import Wakes, listen
 from faultline.store.run import AsyncStore, Store
 from faultline.task import Registry
 from faultline.telemetry import emit, install_context
+from faultline.worker.children import Children
 from faultline.worker.companion import Companion
 from faultline.worker.feeder import Feeder
+from faultline.worker.hand import Hand
 from faultline.worker.outage import Outage
 from faultline.worker.overseer import Overseer
+from faultline.worker.places import places_of, refuse_a_worker_in_a_child
 from faultline.worker.runner import Runners
 from faultline.worker.settler import Settler
 from faultline.worker.shelf import Shelf
-from faultline.worker.transaction import Lender, WorkTransaction
+from faultline.worker.transaction import Lender, WorkTransaction, ask_rows
 
 log = logging.getLogger("faultline.worker")
 
@@ -62,6 +65,8 @@ class Worker:
         wakes: Wakes | None = None,
     ) -> None:
         self.tasks = tasks
+        self.places = places_of(tasks)
+        self.settings = settings
         self.dsn = settings.require_dsn()
         self.config = config
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
@@ -83,6 +88,7 @@ class Worker:
 
     async def run(self, *, until_empty: bool = False, stop_after: int | None = None) -> int:
         """Work until told to stop, until the queues are empty, or for so many jobs; answers the exit code."""
+        refuse_a_worker_in_a_child()
         failpoints.arm_from_environment()
         async with await aconnect(self.dsn) as conn:
             await agreet(conn)
@@ -98,6 +104,7 @@ class Worker:
         self._shelf = Shelf(self.config)
         self._shelf.left = stop_after
         self._lender = self._make_lender()
+        self._children = self._make_children()
         companion = Companion(self._shelf, self.dsn, self.id)
         try:
             await companion.start()
@@ -106,6 +113,7 @@ class Worker:
             feeder = Feeder(self._shelf, lines[0], self.tasks, outage, self.id, self._begin, companion.hurry)
             await self._work(feeder, settler, companion, outage, until_empty, stop_after)
         finally:
+            await self._children.close()
             await companion.stop()
             await self._goodbye(lines)
             self._shelf.board.close()
@@ -129,6 +137,12 @@ class Worker:
             asyncio.get_running_loop(),
         )
 
+    def _make_children(self) -> Children:
+        async def ask(hand: Hand, died: Exception) -> None:
+            await ask_rows(hand, self._lender, died)
+
+        return Children(self.config, self.settings, self.places, self._shelf.board, ask)
+
     def _begin(self, job: Job, result: Any, isolation: IsolationLevel | None) -> Transaction:
         """What job.transaction() calls, in the loop or in a thread: find the hand, lend it a connection."""
         # A copy, made in one step: the loop goes on changing the set while a thread looks through it.
@@ -146,7 +160,7 @@ class Worker:
         until_empty: bool,
         stop_after: int | None,
     ) -> None:
-        runners = Runners(self._shelf, settler, self.id)
+        runners = Runners(self._shelf, settler, self.id, self._children)
         overseer = Overseer(self._shelf, outage, self.id)
         parts = [settler.run_batches(), settler.run_rest(), overseer.run(), companion.watch()]
         async with _together(parts), _together([runners.run() for _ in range(self.config.jobs_max)]) as stuck:

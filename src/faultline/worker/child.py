@@ -1,0 +1,205 @@
+"""A child: a process beside a worker that runs handlers with run="process", one at a time.
+
+Started as `python -m faultline.worker.child FD`; everything else comes over that line. Handlers run in the
+main thread, a second thread listens to the worker.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import Any
+
+from faultline import failpoints
+from faultline.errors import LeaseLost
+from faultline.job import Job
+from faultline.outcome import Failed, Outcome
+from faultline.task import TaskSpec
+from faultline.telemetry import configure_logging, current, describe_error, install_context
+from faultline.worker import places
+from faultline.worker.ending import raised, returned
+from faultline.worker.errand import Errand, Loans
+from faultline.worker.pacemaker import go_with_parent
+from faultline.worker.wire import (
+    Begin,
+    Greeting,
+    Left,
+    Message,
+    Ready,
+    Stop,
+    ToChild,
+    ended,
+    framed,
+    frames_to_child,
+)
+
+READ_BYTES = 65_536
+
+EXIT_UNHEARD = 87
+"""What a child leaves behind that could not tell how its handler ended."""
+
+
+class Child:
+    """Runs what the worker asks for, and tells how it went."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._speaking = threading.Lock()
+        self._heard: SimpleQueue[ToChild | None] = SimpleQueue()
+        self._answers: SimpleQueue[Left] = SimpleQueue()
+        self._specs: dict[str, TaskSpec] = {}
+        self._loop = asyncio.Runner()
+        self._errand: Errand | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    def run(self) -> None:
+        """Listen and work until the worker hangs up."""
+        threading.Thread(target=self._listen, name="faultline-child", daemon=True).start()
+        greeting = self._heard.get()
+        if not isinstance(greeting, Greeting):
+            return
+        if greeting.parent != os.getppid():
+            return  # it died before we could ask to die with it
+        self._prepare(greeting)
+        loans = Loans(greeting.dsn, greeting.pooler, self._loop.get_loop())
+        while isinstance(begin := self._heard.get(), Begin):
+            self._work(begin, loans)
+        loans.close(self._loop)
+        self._loop.close()
+
+    def say(self, message: Message) -> None:
+        with self._speaking:
+            self._line.sendall(framed(message))
+
+    def ask(self, message: Message) -> Left:
+        """A question to the worker; if it is frozen, so are we."""
+        self.say(message)
+        return self._answers.get()
+
+    def _prepare(self, greeting: Greeting) -> None:
+        """Be like the worker: its import path, its database, its way of logging; then import the handlers."""
+        sys.path[:] = greeting.path
+        os.environ["FAULTLINE_DSN"], os.environ["FAULTLINE_POOLER"] = greeting.dsn, greeting.pooler
+        if greeting.log_json is not None:
+            configure_logging(json=greeting.log_json, level=greeting.log_level)
+        failpoints.arm_from_environment()
+        install_context()
+        unable: dict[str, str] = {}
+        places.importing = True
+        for task, place in greeting.places.items():
+            try:
+                self._specs[task] = places.find(place, task)
+            except BaseException as error:
+                unable[task] = f"a child process could not import task {task}: {describe_error(error)}"
+        places.importing = False
+        self.say(Ready(unable))
+
+    def _listen(self) -> None:
+        frames = frames_to_child()
+        with contextlib.suppress(OSError):
+            while data := self._line.recv(READ_BYTES):
+                for message in frames.feed(data):
+                    self._hear(message)
+        if self._errand is not None:
+            os.killpg(os.getpgrp(), signal.SIGKILL)  # the worker is gone: nothing of this can commit
+        self._heard.put(None)
+
+    def _hear(self, message: ToChild) -> None:
+        match message:
+            case Left():
+                self._answers.put(message)
+            case Stop():
+                self._stop()
+            case _:
+                self._heard.put(message)
+
+    def _stop(self) -> None:
+        errand, task = self._errand, self._task
+        if errand is not None:
+            errand.job._lose()
+        if task is not None:
+            self._loop.get_loop().call_soon_threadsafe(task.cancel)
+
+    def _work(self, begin: Begin, loans: Loans) -> None:
+        """One job, from its first word to its outcome."""
+        spec = self._specs[begin.task]
+        self._errand = errand = Errand.begin(begin, spec, self, loans)
+        try:
+            told = ended(begin.turn, self._attempt(errand, spec))
+        except Exception as error:  # an outcome of the user's own making that cannot be told
+            told = ended(begin.turn, Failed(describe_error(error)))
+        errand.close()
+        self._errand = None
+        _flush()
+        try:
+            self.say(told)
+        except OSError:  # the worker has gone, or the handler has closed what it did not open
+            os._exit(EXIT_UNHEARD)
+
+    def _attempt(self, errand: Errand, spec: TaskSpec) -> Outcome | LeaseLost | None:
+        context = copy_context()
+        context.run(current.set, errand.job)
+        try:
+            kwargs = spec.codec.decode(errand.args)
+            args = (errand.job,) if spec.takes_job else ()
+            if spec.is_async:
+                value, error = self._loop.run(self._await(spec, args, kwargs), context=context)
+                if error is not None:
+                    raise error
+            else:
+                value = context.run(spec.handler, *args, **kwargs)
+            return returned(errand, value)
+        except BaseException as error:
+            return context.run(raised, errand, error)
+
+    async def _await(
+        self, spec: TaskSpec, args: tuple[Job, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, BaseException | None]:
+        """Run an async handler; what it raises is a value here, since sys.exit() would end the loop."""
+        self._task = asyncio.current_task()
+        try:
+            return await spec.handler(*args, **kwargs), None
+        except BaseException as error:
+            return None, error
+        finally:
+            self._task = None
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+def _keep_signals() -> None:
+    """A signal to all of a service is for the worker, which lets its jobs finish.
+
+    Not ignored, which programs that a handler starts would inherit; and not kept by a fork.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+
+    def as_usual() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    os.register_at_fork(after_in_child=as_usual)
+
+
+def main() -> None:
+    go_with_parent()
+    _keep_signals()
+    line = socket.socket(fileno=int(sys.argv[1]))
+    line.set_inheritable(False)  # a program that a handler starts must not hold it open
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    Child(line).run()
+
+
+if __name__ == "__main__":
+    main()

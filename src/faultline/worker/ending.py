@@ -1,0 +1,51 @@
+"""How a handler ended, as an outcome: the same in the loop, in a thread and in a child process."""
+
+import logging
+from typing import Any
+
+from faultline.args import encode_result
+from faultline.errors import AlreadySettled, FaultlineError, LeaseLost
+from faultline.outcome import Cancel, Dead, Done, Failed, Outcome, Snooze
+from faultline.worker.hand import Hand
+from faultline.worker.judge import after_raise, after_refusal
+
+log = logging.getLogger("faultline.worker")
+
+NOTHING = Done(None)
+WORDS = (Snooze, Cancel, Dead)
+
+
+def returned(hand: Hand, value: Any) -> Outcome | LeaseLost | None:
+    """What a handler returned, as an outcome; encoded here, so that a bad result fails its own job."""
+    if hand.settled:
+        if value is not None:
+            log.error("%s", _already(hand))
+        return None
+    if hand.lost is not None:
+        return after_refusal(hand.lost)
+    if value is None:
+        return NOTHING
+    return value if isinstance(value, WORDS) else Done(encode_result(value, hand.job.task))
+
+
+def raised(hand: Hand, error: BaseException) -> Outcome | LeaseLost | None:
+    """What a handler raised, as an outcome."""
+    if hand.settled:
+        log.error(
+            "job %d (%s) raised after job.transaction() had settled it; its success stands",
+            hand.job.id, hand.job.task, exc_info=error,
+        )  # fmt: skip
+        return None
+    if hand.lost is not None:
+        return after_refusal(hand.lost)
+    try:
+        return after_raise(hand, error)
+    except Exception as mishap:  # a policy or an exception of the user's own making
+        return Failed(f"{type(error).__name__}; and it could not be judged: {type(mishap).__name__}")
+
+
+def _already(hand: Hand) -> FaultlineError:
+    return AlreadySettled(
+        f"job {hand.job.id} ({hand.job.task}) returned a value after job.transaction() had settled it; the "
+        "committed result stays: pass it as job.transaction(result=...) and return nothing"
+    )

@@ -1,0 +1,71 @@
+"""A child as a process: spawned in a group of its own, killed with all it has started."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+
+class Spawned:
+    """One process, and our end of the line to it.
+
+    Spawned, never forked: a worker has threads, connections and a loop, and a copy of those is of no use.
+    """
+
+    def __init__(self) -> None:
+        self.line, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "faultline.worker.child", str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    # A group of its own: the handler's own processes are killed with it, and Ctrl-C at a
+                    # terminal reaches the worker alone.
+                    start_new_session=True,
+                )
+            except BaseException:
+                self.line.close()
+                raise
+        self.pid = self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None as long as it is there; below zero, the signal that ended it."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """End it and all it has started, now."""
+        # A group keeps its number for as long as anybody is in it, so this cannot meet a stranger.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    async def gone_within(self, seconds: float) -> bool:
+        """Wait for its end; False if it is still there."""
+        give_up_at = time.monotonic() + seconds
+        while self.exit_code is None and time.monotonic() < give_up_at:  # noqa: ASYNC110 - no event comes
+            await asyncio.sleep(0.005)
+        return self.exit_code is not None
+
+
+def described(exit_code: int) -> str:
+    """How a process ended, in words.
+
+    >>> described(7), described(-11)
+    ('ended with exit code 7', 'was killed by SIGSEGV')
+    """
+    if exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    hint = "; the kernel does that when memory runs out" if -exit_code == signal.SIGKILL else ""
+    return f"was killed by {_signal_name(-exit_code)}{hint}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,207 @@
+"""The worker's side of one child: give it a job, answer it while it works, hear how it went."""
+
+import asyncio
+import logging
+from datetime import timedelta
+from typing import cast
+
+from faultline.errors import HandlerDied, LeaseLost
+from faultline.outcome import Outcome, Snooze
+from faultline.worker.board import Board
+from faultline.worker.hand import Hand
+from faultline.worker.spawned import Spawned, described
+from faultline.worker.wire import (
+    Ask,
+    Begin,
+    Ended,
+    FromChild,
+    Greeting,
+    Left,
+    Message,
+    Now,
+    Ready,
+    Stop,
+    framed,
+    frames_from_child,
+    lease_lost,
+    outcome_of,
+)
+
+log = logging.getLogger("faultline.worker")
+
+LOOK_EVERY = 0.5
+"""A child's end closes its line, unless a process it forked holds it open: so we look, too."""
+
+LAST_WORDS_WAIT = 0.1
+"""How long to read on after a child has gone: what it said before may still be on its way."""
+
+STOP_WAIT = 0.5
+"""How long a handler that was told to stop may take to do so before its process group is killed."""
+
+IN_HURRY = ("timeout", "not_renewed")
+"""Reasons to kill at once: the outcome has to be recorded before the lease ends, in a moment."""
+
+LEAVE_WAIT = 1.0
+"""How long an idle child may take to leave."""
+
+KILL_WAIT = 5.0
+"""How long to wait for the end of a process that was killed: one that waits for a disk may take long."""
+
+COMMIT_WAIT = 30.0
+"""How long a handler that must stop may stay in its commit, which the database answers, before it is killed.
+
+Longer than a connection takes to notice that nobody is there; after it the rows are asked.
+"""
+
+UNABLE_PAUSE = timedelta(seconds=15)
+
+
+class Ward(asyncio.Protocol):
+    """One child, which runs one job at a time."""
+
+    def __init__(self, process: Spawned, board: Board) -> None:
+        self.process = process
+        self.board = board
+        self.begun = 0
+        self._broken = False
+        self._killed_for: str | None = None
+        self._hand: Hand | None = None
+        self._unable: dict[str, str] = {}
+        loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = loop.create_future()
+        self._ended: asyncio.Future[Ended | None] = loop.create_future()
+        self._frames = frames_from_child()
+        self._line: asyncio.Transport | None = None
+
+    async def greet(self, greeting: Greeting) -> None:
+        """Take up the line to it; it greets back when it has imported its handlers."""
+        await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=self.process.line)
+        self._say(greeting)
+
+    @property
+    def fit(self) -> bool:
+        """Whether another job may be given to it: it was not killed, and has not gone."""
+        return not self._broken and self.process.exit_code is None
+
+    async def run(self, hand: Hand) -> Outcome | LeaseLost | None:
+        """Have one job run; HandlerDied if the child ends before the handler does."""
+        if not self._ready.done():
+            await asyncio.wait((self._ready,))
+        if unable := await self._why_unable(hand):
+            log.error("job %d (%s) is left for another worker: %s", hand.job.id, hand.job.task, unable)
+            return Snooze(UNABLE_PAUSE, unable)
+        self._hand, self._ended = hand, asyncio.get_running_loop().create_future()
+        self.begun += 1
+        self._say(Begin.of(self.begun, hand.lease, hand.job, hand.args, hand.retry))
+        try:
+            await self._until_ended(hand)
+        except asyncio.CancelledError:
+            await self._stop(STOP_WAIT if hand.told and hand.stopping not in IN_HURRY else 0.0)
+            raise
+        finally:
+            self._hand = None
+        told = self._ended.result() if self._ended.done() else None
+        if told is None:
+            how = await self._how_it_died()
+            raise HandlerDied(f"the process of job {hand.job.id} ({hand.job.task}) {how}")
+        return outcome_of(told, hand.lease)
+
+    async def _why_unable(self, hand: Hand) -> str | None:
+        if self._broken:
+            how = await self._how_it_died()
+            return f"a child process {how} while it imported its handlers, {hand.job.task} among them"
+        return self._unable.get(hand.job.task)
+
+    async def _until_ended(self, hand: Hand) -> None:
+        patience = COMMIT_WAIT
+        while not self._ended.done():
+            await asyncio.wait((self._ended,), timeout=LOOK_EVERY)
+            if self.process.exit_code is not None:
+                await asyncio.wait((self._ended,), timeout=LAST_WORDS_WAIT)
+                return
+            if hand.stopping is not None:
+                patience -= LOOK_EVERY
+                if patience <= 0:
+                    self.kill("its commit was not answered")
+
+    async def _stop(self, wait: float) -> None:
+        """Tell the handler; if it does not end by itself in a moment, end it."""
+        self._say(Stop())
+        try:
+            await asyncio.wait((self._ended,), timeout=wait)
+        finally:
+            if not self._ended.done() or self._ended.result() is None:
+                self.kill("it was told to stop, and did not")
+
+    async def _how_it_died(self) -> str:
+        if not await self.process.gone_within(LAST_WORDS_WAIT):
+            self.kill("it closed its line to the worker")
+        code = await self.end()
+        if code is None or self._killed_for is not None:
+            return f"was killed: {self._killed_for}"
+        return described(code)
+
+    def kill(self, why: str) -> None:
+        self._broken = True
+        self._killed_for = self._killed_for or why
+        self.process.kill()
+
+    async def end(self) -> int | None:
+        """Let an idle child leave, kill any other; answers its exit code, or None if it will not go."""
+        idle = self.fit and self._ready.done() and (self.begun == 0 or self._ended.done())
+        self._broken = True
+        (self._line or self.process.line).close()
+        if idle:
+            await self.process.gone_within(LEAVE_WAIT)
+        self.process.kill()
+        if not await self.process.gone_within(KILL_WAIT):
+            log.error("process %d would not be killed; it is left to itself", self.process.pid)
+        return self.process.exit_code
+
+    # what it says
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._line = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for message in self._frames.feed(data):
+                self._hear(message)
+        except ValueError as garbage:  # somebody wrote on its line: nothing it says can be trusted now
+            log.error("process %d spoke nonsense and is killed: %s", self.process.pid, garbage)
+            self.kill("it spoke nonsense to the worker")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._broken = True
+        for awaited in (self._ready, self._ended):
+            if not awaited.done():
+                awaited.set_result(None)
+
+    def _hear(self, message: FromChild) -> None:
+        match message:
+            case Ready(unable):
+                self._unable = unable
+                if not self._ready.done():
+                    self._ready.set_result(None)
+            case Ask(turn):
+                self._say(self._left(self._hand if turn == self.begun else None))
+            case Now(turn) if turn == self.begun and self._hand is not None:
+                _take_down(self._hand, message)
+            case Ended(turn) if turn == self.begun and not self._ended.done():
+                self._ended.set_result(message)
+            case _:
+                pass  # of a job that is no longer asked about
+
+    def _left(self, hand: Hand | None) -> Left:
+        if hand is None:  # a thread that its handler left behind
+            return Left(0.0, "leaving")
+        return Left(hand.seconds_left(self.board), hand.stopping)
+
+    def _say(self, message: Message) -> None:
+        if self._line is not None and not self._line.is_closing():
+            self._line.write(framed(message))
+
+
+def _take_down(hand: Hand, now: Now) -> None:
+    hand.fenced, hand.committing, hand.settled = now.fenced, now.committing, now.settled
+    hand.lost = None if now.lost is None else lease_lost(hand.lease, now.lost)

@@ -1,0 +1,181 @@
+"""job.transaction in a child: fenced as everywhere, and the worker knows of the commit whatever dies."""
+
+import json
+import logging
+from datetime import timedelta
+
+import psycopg
+import pytest
+from psycopg import IsolationLevel
+
+from faultline.store import calls
+from faultline.worker import ward
+from tests.support import enqueue, outcomes, state_of
+from tests.worker import children_app as shop
+from tests.worker.harness import drain, eventually, is_alive, quick, rows, short, working
+
+TRANSACTIONS = (
+    "select count(distinct xmin::text) from"
+    " (select xmin from effects union all select xmin from faultline.ledger) as written"
+)
+PAST_ITS_DEADLINE = "select from faultline.active where deadline_at < clock_timestamp()"
+
+
+def effects(dsn: str) -> list[str]:
+    return [said for (said,) in rows(dsn, "select said from effects order by at")]
+
+
+def notes(dsn: str, job: int) -> list[str]:
+    return [said for (said,) in rows(dsn, "select said from notes where job_id = %s order by at", job)]
+
+
+@pytest.mark.parametrize("task", ["write", "write_async"])
+def test_rows_success_and_ledger_commit_together_in_the_child(database, store, task):
+    job = enqueue(store, task=task)
+
+    drain(database, *shop.app.registry)
+
+    assert effects(database) == ["written"]
+    assert store.run(calls.get(job)).result == "committed"
+    assert outcomes(store, job) == ["succeeded"]
+    assert rows(database, TRANSACTIONS) == [(1,)]
+
+
+@pytest.mark.parametrize("task", ["write", "write_async"])
+def test_a_lost_lease_rolls_everything_back_and_is_recorded(database, store, caplog, task):
+    caplog.set_level(logging.WARNING)
+    job = enqueue(store, task=task, args='{"then": "steal"}')
+
+    drain(database, *shop.app.registry)
+
+    assert effects(database) == []
+    assert state_of(store, job) == "running"
+    (refusal,) = store.run(calls.refusals(job))
+    assert (refusal.reason, refusal.token, refusal.current_token) == ("token_mismatch", 1, 2)
+    (event,) = [record for record in caplog.records if getattr(record, "event", "") == "stale_write_blocked"]
+    assert (event.facts["stale_token"], event.facts["current_token"]) == (1, 2)
+
+
+def test_an_exception_in_the_block_rolls_everything_back(database, store):
+    job = enqueue(store, task="write", args='{"then": "fail"}')
+
+    drain(database, *shop.app.registry)
+
+    assert effects(database) == []
+    assert outcomes(store, job) == ["failed"]
+    assert store.run(calls.get(job)).error.startswith("ValueError: after the insert")
+
+
+def test_a_process_that_dies_after_its_commit_has_succeeded(database, store, caplog):
+    job = enqueue(store, task="write", args='{"then": "die"}')
+
+    drain(database, *shop.app.registry)
+
+    assert effects(database) == ["written"]
+    assert outcomes(store, job) == ["succeeded"]
+    assert any("its success stands" in record.message for record in caplog.records)
+
+
+def test_a_process_that_dies_before_it_can_tell_of_its_commit_has_succeeded(database, store, caplog):
+    """Nobody has heard of the commit; the rows know."""
+    caplog.set_level(logging.DEBUG, "faultline.events")
+    job = enqueue(store, task="write", args='{"then": "die unheard"}')
+
+    drain(database, *shop.app.registry)
+
+    assert effects(database) == ["written"]
+    assert outcomes(store, job) == ["succeeded"]
+    assert store.run(calls.refusals(job)) == []
+    told = [record.facts for record in caplog.records if getattr(record, "event", "") == "execution_finished"]
+    assert [facts["outcome"] for facts in told] == ["Settled"]
+
+
+def test_a_process_that_dies_before_its_commit_has_failed(database, store):
+    job = enqueue(store, task="write", args='{"then": "die asked"}')
+
+    drain(database, *shop.app.registry)
+
+    assert effects(database) == []
+    assert outcomes(store, job) == ["failed"]
+    assert store.run(calls.get(job)).error.startswith("HandlerDied")
+
+
+def test_a_handler_killed_after_its_commit_has_succeeded(database, store):
+    job = enqueue(store, task="write", args='{"then": "spin"}', timeout=timedelta(seconds=4))
+
+    with working(database, *shop.app.registry):
+        eventually(lambda: "committed" in notes(database, job))
+        pid = int(notes(database, job)[0])
+        eventually(lambda: not is_alive(pid))
+
+    assert effects(database) == ["written"]
+    assert outcomes(store, job) == ["succeeded"]
+    assert store.run(calls.refusals(job)) == []
+
+
+def test_a_value_returned_after_the_block_does_not_replace_the_committed_one(database, store):
+    job = enqueue(store, task="write", args='{"then": "return"}')
+
+    drain(database, *shop.app.registry)
+
+    assert store.run(calls.get(job)).result == "committed"
+
+
+def test_a_block_at_repeatable_read_may_last_longer_than_a_lease(database, store):
+    """No beat can renew a row that its own transaction has locked: the worker is told that it has."""
+    level = IsolationLevel.REPEATABLE_READ.value
+    job = enqueue(store, task="write", args=json.dumps({"then": "wait", "isolation": level}))
+
+    with working(database, *shop.app.registry, config=short()):
+        eventually(lambda: outcomes(store, job))
+
+    assert outcomes(store, job) == ["succeeded"]
+    assert effects(database) == ["written"]
+
+
+def test_a_deadline_that_falls_into_the_commit_does_not_cut_it_short(database, store):
+    """The child has been told that it may commit: from there on the database answers, and nobody kills it."""
+    job = enqueue(store, task="write", args='{"then": "wait"}', timeout=timedelta(seconds=5))
+    with working(database, *shop.app.registry, watchdog=False):
+        eventually(lambda: notes(database, job))
+        pid = int(notes(database, job)[0])
+        with psycopg.connect(database) as blocker:
+            blocker.execute("select from faultline.active where id = %s for update", [job])
+            eventually(lambda: rows(database, "select from pg_stat_activity where wait_event_type = 'Lock'"))
+            # Its commit waits for our lock now; the deadline comes and goes.
+            eventually(lambda: rows(database, PAST_ITS_DEADLINE))
+            assert is_alive(pid)
+            blocker.rollback()
+        eventually(lambda: outcomes(store, job))
+
+    assert outcomes(store, job) == ["succeeded"]
+    assert effects(database) == ["written"]
+
+
+def test_a_commit_that_is_never_answered_is_given_up_and_the_rows_are_asked(database, store, monkeypatch):
+    monkeypatch.setattr(ward, "COMMIT_WAIT", 1.0)
+    job = enqueue(store, task="write", timeout=timedelta(seconds=3))
+    with psycopg.connect(database) as blocker, working(database, *shop.app.registry, watchdog=False):
+        blocker.execute("lock table faultline.ledger in exclusive mode")
+        pid = int(eventually(lambda: notes(database, job))[0])
+        eventually(lambda: not is_alive(pid))
+        assert state_of(store, job) == "running"
+        blocker.rollback()
+        eventually(lambda: outcomes(store, job))
+
+    assert outcomes(store, job) == ["failed"]
+    assert "was killed: its commit was not answered" in store.run(calls.get(job)).error
+    assert effects(database) == []
+
+
+def test_what_a_handler_left_behind_cannot_commit_nor_speak_for_the_next_job(database, store):
+    first = enqueue(store, task="leave_behind")
+    second = enqueue(store, task="nap", args='{"seconds": 2}')
+
+    drain(database, *shop.app.registry, config=quick(jobs_max=1))
+
+    assert notes(database, first) == ["refused"]
+    assert effects(database) == []
+    assert store.run(calls.get(first)).result == "returned"
+    assert isinstance(store.run(calls.get(second)).result, int)
+    assert [outcomes(store, job) for job in (first, second)] == [["succeeded"], ["succeeded"]]
