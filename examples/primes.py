@@ -44,7 +44,7 @@ async def main() -> None:
     endless = await factor.aenqueue((2**61 - 1) * (2**89 - 1))
     ticked = await tick.aenqueue()
 
-    await work(app.registry, app.settings, WorkerConfig(queues={"maths": None}, children_max=2), stop_after=5)
+    await work(app.registry, app.settings, WorkerConfig(queues={"maths": None}, children_max=4), stop_after=5)
 
     for handle in counted:
         info = await handle.ainfo()

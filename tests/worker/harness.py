@@ -18,6 +18,7 @@ import psycopg
 from faultline.config import Settings, WorkerConfig
 from faultline.running import work
 from faultline.task import Registry, TaskSpec, spec_of
+from faultline.worker.hand import Hand
 from faultline.worker.worker import Worker
 
 T = TypeVar("T")
@@ -105,6 +106,12 @@ class InProcess:
     def leave(self) -> int | None:
         self.stop()
         return self.join()
+
+
+def hand_of(worker: InProcess, job: int) -> Hand:
+    """A running job as its worker has it: its deadline can be moved instead of waited for."""
+    assert worker.worker is not None
+    return next(hand for hand in list(worker.worker._shelf.running) if hand.job.id == job)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from faultline.worker import children
 from faultline.worker.worker import Worker
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
-from tests.worker.harness import drain, eventually, is_alive, quick, rows, working
+from tests.worker.harness import PATIENCE, drain, eventually, is_alive, quick, rows, working
 
 
 def run(database: str, store: Any, task: Task[..., Any], args: str = "{}", **options: Any) -> int:
@@ -344,11 +345,11 @@ def test_the_loop_goes_on_while_a_child_computes(database, store):
     async def tick() -> None:
         ticks.set()
 
-    with working(database, *shop.app.registry, spec_of(tick)):
-        job = enqueue(store, task="spin", args='{"seconds": 2}')
+    with working(database, *shop.app.registry, spec_of(tick), config=quick(grace=timedelta(0))):
+        job = enqueue(store, task="spin")
         eventually(lambda: rows(database, "select from notes where job_id = %s", job))
         enqueue(store, task="tick")
-        assert ticks.wait(1.5)
+        assert ticks.wait(PATIENCE)
         assert state_of(store, job) == "running"
 
 

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,17 @@ from typing import Any
 import pytest
 
 from faultline.store import calls
+from faultline.worker import children, ward
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
-from tests.worker.harness import eventually, execute, is_alive, quick, rows, short, working
+from tests.worker.harness import children as processes_of
+from tests.worker.harness import eventually, execute, hand_of, is_alive, quick, rows, working
 
+LEASED = quick(lease_for=timedelta(seconds=3))
+LEASED_ONE = quick(lease_for=timedelta(seconds=3), jobs_max=1)
 FAULTLINE = (sys.executable, "-m", "faultline")
 OPTIONS = ("--children", "2", "--lease", "1s", "--grace", "20s")
+OPEN = "select from pg_stat_activity where datname = current_database() and state = 'idle in transaction'"
 TAKE = "update faultline.active set token = token + 1, claim = gen_random_uuid() where id = %s"
 
 
@@ -31,23 +35,24 @@ def pid_of(dsn: str, job: int) -> int:
 
 
 def test_at_its_deadline_a_handler_is_killed_and_its_attempt_has_failed(database, store):
-    job = enqueue(store, task="spin", timeout=timedelta(seconds=4), max_attempts=1)
+    job = enqueue(store, task="spin", max_attempts=1)
 
-    with working(database, *shop.app.registry):
+    with working(database, *shop.app.registry) as worker:
         pid = pid_of(database, job)
         assert is_alive(pid)
-        eventually(lambda: outcomes(store, job))
+        hand_of(worker, job).timeout_at = 0.0
         eventually(lambda: not is_alive(pid))
-        assert outcomes(store, job) == ["dead"]
-        assert "ran into its timeout" in store.run(calls.get(job)).error
+        eventually(lambda: outcomes(store, job))
 
+    assert outcomes(store, job) == ["dead"]
+    assert "ran into its timeout" in store.run(calls.get(job)).error
     assert "ended" not in notes(database, job)
 
 
 def test_a_lost_lease_kills_the_handler(database, store):
     job = enqueue(store, task="spin")
 
-    with working(database, *shop.app.registry, config=short(), watchdog=False):
+    with working(database, *shop.app.registry, config=LEASED, watchdog=False):
         pid = pid_of(database, job)
         execute(database, TAKE, job)
         eventually(lambda: not is_alive(pid))
@@ -59,7 +64,7 @@ def test_a_lost_lease_kills_the_handler(database, store):
 def test_a_cancelled_job_is_killed(database, store):
     job = enqueue(store, task="spin")
 
-    with working(database, *shop.app.registry, config=short()):
+    with working(database, *shop.app.registry, config=LEASED):
         pid = pid_of(database, job)
         store.run(calls.cancel(job, "not wanted"))
         eventually(lambda: not is_alive(pid))
@@ -93,7 +98,7 @@ def test_within_the_grace_a_handler_may_finish(database, store):
 def test_what_the_handler_has_started_is_killed_with_it(database, store):
     job = enqueue(store, task="family")
 
-    with working(database, *shop.app.registry, config=short()):
+    with working(database, *shop.app.registry, config=LEASED):
         eventually(lambda: len(notes(database, job)) == 2)
         pids = [int(said) for said in notes(database, job)]
         assert all(is_alive(pid) for pid in pids)
@@ -162,10 +167,11 @@ def test_no_other_job_is_hurt_when_a_process_dies(database, store):
     assert [outcomes(store, job) for job in others] == [["succeeded"]] * 2
 
 
-def test_a_handler_that_looks_at_job_lost_ends_by_itself_and_keeps_its_process(database, store):
+def test_a_handler_that_looks_at_job_lost_ends_by_itself_and_keeps_its_process(database, store, monkeypatch):
+    monkeypatch.setattr(ward, "STOP_WAIT", 30.0)
     job = enqueue(store, task="polite")
 
-    with working(database, *shop.app.registry, config=short(jobs_max=1)):
+    with working(database, *shop.app.registry, config=LEASED_ONE):
         pid = pid_of(database, job)
         store.run(calls.cancel(job))
         eventually(lambda: "lost: True" in notes(database, job))
@@ -175,10 +181,11 @@ def test_a_handler_that_looks_at_job_lost_ends_by_itself_and_keeps_its_process(d
     assert outcomes(store, job) == ["cancelled"]
 
 
-def test_an_async_handler_is_cancelled_before_it_is_killed(database, store):
+def test_an_async_handler_is_cancelled_before_it_is_killed(database, store, monkeypatch):
+    monkeypatch.setattr(ward, "STOP_WAIT", 30.0)
     job = enqueue(store, task="polite_async")
 
-    with working(database, *shop.app.registry, config=short(jobs_max=1)):
+    with working(database, *shop.app.registry, config=LEASED_ONE):
         pid = pid_of(database, job)
         store.run(calls.cancel(job))
         eventually(lambda: "cancelled" in notes(database, job))
@@ -186,16 +193,18 @@ def test_an_async_handler_is_cancelled_before_it_is_killed(database, store):
         assert eventually(lambda: store.run(calls.get(after)).result) == pid
 
 
-def test_a_job_that_waits_long_for_a_child_is_given_back_with_its_attempt(database, store):
+def test_a_job_that_waits_long_for_a_child_is_given_back_with_its_attempt(database, store, monkeypatch):
     """Its time runs: were it begun at last, it would be killed for having waited."""
-    config = quick(jobs_max=2, children_max=1)
+    monkeypatch.setattr(children, "WAIT_SHARE", 0.3 / 3600)
+    config = quick(lease_for=timedelta(seconds=3), jobs_max=2, children_max=1)
     with working(database, *shop.app.registry, config=config):
-        first = enqueue(store, task="nap", args='{"seconds": 3}')
-        eventually(lambda: notes(database, first))
-        waiting = enqueue(store, task="pid", timeout=timedelta(seconds=4), max_attempts=1)
+        first = enqueue(store, task="spin")
+        pid_of(database, first)
+        waiting = enqueue(store, task="pid", max_attempts=1)
+        eventually(lambda: "released" in outcomes(store, waiting))
+        store.run(calls.cancel(first))
         eventually(lambda: state_of(store, waiting) == "succeeded")
 
-    assert outcomes(store, first) == ["succeeded"]
     *given_back, last = outcomes(store, waiting)
     assert set(given_back) == {"released"}
     assert last == "succeeded"
@@ -234,7 +243,9 @@ def test_children_die_with_a_worker_that_is_killed(database, store, process):
 def test_a_signal_to_every_process_of_a_service_lets_the_handler_finish(database, store, process):
     job = enqueue(store, task="nap", args='{"seconds": 2}')
     eventually(lambda: notes(database, job))
-    child = next(pid for pid in _children_of(process.pid) if b"worker.child" in _command(pid))
+    (child,) = eventually(
+        lambda: [pid for pid in processes_of(process.pid) if b"worker.child" in _command(pid)]
+    )
 
     os.kill(child, signal.SIGTERM)
     os.kill(child, signal.SIGINT)
@@ -251,32 +262,16 @@ def test_a_frozen_worker_loses_the_job_and_its_child_cannot_commit(database, sto
     pid = pid_of(database, job)
     process.send_signal(signal.SIGSTOP)
     try:
-        with working(database, *shop.app.registry, config=short()):
+        with working(database, *shop.app.registry, config=LEASED):
             eventually(lambda: state_of(store, job) == "succeeded")
             assert is_alive(pid)
+            assert rows(database, OPEN)
     finally:
         process.send_signal(signal.SIGCONT)
 
-    eventually(lambda: not is_alive(pid) or _is_idle(store, process))
+    eventually(lambda: not rows(database, OPEN))
     assert rows(database, "select count(*) from effects where job_id = %s", job) == [(1,)]
     assert outcomes(store, job) == ["expired", "succeeded"]
-
-
-def _is_idle(store: Any, process: Any) -> bool:
-    job = enqueue(store, task="pid")
-    eventually(lambda: state_of(store, job) == "succeeded")
-    return True
-
-
-def _children_of(pid: int) -> list[int]:
-    from tests.worker.harness import children
-
-    give_up_at = time.monotonic() + 30
-    while time.monotonic() < give_up_at:
-        if len(found := children(pid)) >= 2:
-            return found
-        time.sleep(0.05)
-    raise AssertionError("no child came")
 
 
 def _command(pid: int) -> bytes:

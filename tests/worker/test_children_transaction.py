@@ -2,7 +2,10 @@
 
 import json
 import logging
-from datetime import timedelta
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,13 +15,13 @@ from faultline.store import calls
 from faultline.worker import ward
 from tests.support import enqueue, outcomes, state_of
 from tests.worker import children_app as shop
-from tests.worker.harness import drain, eventually, is_alive, quick, rows, short, working
+from tests.worker.harness import drain, eventually, hand_of, is_alive, quick, rows, short, working
 
 TRANSACTIONS = (
     "select count(distinct xmin::text) from"
     " (select xmin from effects union all select xmin from faultline.ledger) as written"
 )
-PAST_ITS_DEADLINE = "select from faultline.active where deadline_at < clock_timestamp()"
+WAITING = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
 def effects(dsn: str) -> list[str]:
@@ -101,11 +104,12 @@ def test_a_process_that_dies_before_its_commit_has_failed(database, store):
 
 
 def test_a_handler_killed_after_its_commit_has_succeeded(database, store):
-    job = enqueue(store, task="write", args='{"then": "spin"}', timeout=timedelta(seconds=4))
+    job = enqueue(store, task="write", args='{"then": "spin"}')
 
-    with working(database, *shop.app.registry):
+    with working(database, *shop.app.registry) as worker:
         eventually(lambda: "committed" in notes(database, job))
         pid = int(notes(database, job)[0])
+        hand_of(worker, job).timeout_at = 0.0
         eventually(lambda: not is_alive(pid))
 
     assert effects(database) == ["written"]
@@ -133,17 +137,25 @@ def test_a_block_at_repeatable_read_may_last_longer_than_a_lease(database, store
     assert effects(database) == ["written"]
 
 
+@contextmanager
+def stuck_in_its_commit(database: str, job: int) -> Iterator[tuple[int, psycopg.Connection[Any]]]:
+    """A job whose commit waits for a lock of ours; gives the pid of its process, and who holds the lock."""
+    with psycopg.connect(database) as blocker:
+        blocker.execute("lock table faultline.ledger in exclusive mode")
+        pid = int(eventually(lambda: notes(database, job))[0])
+        eventually(lambda: rows(database, WAITING))
+        yield pid, blocker
+
+
 def test_a_deadline_that_falls_into_the_commit_does_not_cut_it_short(database, store):
     """The child has been told that it may commit: from there on the database answers, and nobody kills it."""
-    job = enqueue(store, task="write", args='{"then": "wait"}', timeout=timedelta(seconds=5))
-    with working(database, *shop.app.registry, watchdog=False):
-        eventually(lambda: notes(database, job))
-        pid = int(notes(database, job)[0])
-        with psycopg.connect(database) as blocker:
-            blocker.execute("select from faultline.active where id = %s for update", [job])
-            eventually(lambda: rows(database, "select from pg_stat_activity where wait_event_type = 'Lock'"))
-            # Its commit waits for our lock now; the deadline comes and goes.
-            eventually(lambda: rows(database, PAST_ITS_DEADLINE))
+    job = enqueue(store, task="write")
+    with working(database, *shop.app.registry) as worker:
+        with stuck_in_its_commit(database, job) as (pid, blocker):
+            hand = hand_of(worker, job)
+            hand.timeout_at = 0.0
+            eventually(lambda: hand.stopping == "timeout")
+            time.sleep(1)  # for as long as it may take to be killed by mistake
             assert is_alive(pid)
             blocker.rollback()
         eventually(lambda: outcomes(store, job))
@@ -154,13 +166,13 @@ def test_a_deadline_that_falls_into_the_commit_does_not_cut_it_short(database, s
 
 def test_a_commit_that_is_never_answered_is_given_up_and_the_rows_are_asked(database, store, monkeypatch):
     monkeypatch.setattr(ward, "COMMIT_WAIT", 1.0)
-    job = enqueue(store, task="write", timeout=timedelta(seconds=3))
-    with psycopg.connect(database) as blocker, working(database, *shop.app.registry, watchdog=False):
-        blocker.execute("lock table faultline.ledger in exclusive mode")
-        pid = int(eventually(lambda: notes(database, job))[0])
-        eventually(lambda: not is_alive(pid))
-        assert state_of(store, job) == "running"
-        blocker.rollback()
+    job = enqueue(store, task="write")
+    with working(database, *shop.app.registry) as worker:
+        with stuck_in_its_commit(database, job) as (pid, blocker):
+            hand_of(worker, job).timeout_at = 0.0
+            eventually(lambda: not is_alive(pid))
+            assert state_of(store, job) == "running"
+            blocker.rollback()
         eventually(lambda: outcomes(store, job))
 
     assert outcomes(store, job) == ["failed"]
