@@ -231,6 +231,17 @@ def test_a_process_that_dies_while_it_imports_costs_no_attempt(database, store, 
     assert "ended with exit code 9 while it imported its handlers" in entry.error
 
 
+def test_a_task_that_was_defined_after_the_worker_had_started_is_left_for_others(database, store):
+    with working(database, shop.pid.spec) as worker:
+        worker.worker.tasks.add(shop.add.spec)
+        job = enqueue(store, task="add", args='{"first": 1}')
+        eventually(lambda: outcomes(store, job))
+
+    (entry,) = store.run(calls.history(job))
+    assert entry.outcome == "snoozed"
+    assert "was defined after this worker had started" in entry.error
+
+
 def test_a_script_that_starts_its_worker_unasked_does_not_start_workers_in_children(
     database, store, tmp_path
 ):

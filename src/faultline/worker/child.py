@@ -51,6 +51,7 @@ class Child:
     def __init__(self, line: socket.socket) -> None:
         self._line = line
         self._speaking = threading.Lock()
+        self._asking = threading.Lock()
         self._heard: SimpleQueue[ToChild | None] = SimpleQueue()
         self._answers: SimpleQueue[Left] = SimpleQueue()
         self._specs: dict[str, TaskSpec] = {}
@@ -79,8 +80,9 @@ class Child:
 
     def ask(self, message: Message) -> Left:
         """A question to the worker; if it is frozen, so are we."""
-        self.say(message)
-        return self._answers.get()
+        with self._asking:  # a handler may have threads, and each wants its own answer
+            self.say(message)
+            return self._answers.get()
 
     def _prepare(self, greeting: Greeting) -> None:
         """Be like the worker: its import path, its database, its way of logging; then import the handlers."""

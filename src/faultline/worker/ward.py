@@ -66,6 +66,7 @@ class Ward(asyncio.Protocol):
         self._broken = False
         self._killed_for: str | None = None
         self._hand: Hand | None = None
+        self._known: frozenset[str] = frozenset()
         self._unable: dict[str, str] = {}
         loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = loop.create_future()
@@ -76,6 +77,7 @@ class Ward(asyncio.Protocol):
     async def greet(self, greeting: Greeting) -> None:
         """Take up the line to it; it greets back when it has imported its handlers."""
         await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=self.process.line)
+        self._known = frozenset(greeting.places)
         self._say(greeting)
 
     @property
@@ -110,6 +112,8 @@ class Ward(asyncio.Protocol):
         if self._broken:
             how = await self._how_it_died()
             return f"a child process {how} while it imported its handlers, {hand.job.task} among them"
+        if hand.job.task not in self._known:
+            return f"task {hand.job.task} was defined after this worker had started; start it again"
         return self._unable.get(hand.job.task)
 
     async def _until_ended(self, hand: Hand) -> None:
