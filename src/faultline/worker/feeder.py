@@ -157,6 +157,7 @@ class Feeder:
         return [row for row in rows if row[0] in held]
 
     def _take_all(self, rows: list[Row], claim: UUID, sent: float) -> None:
+        self.shelf.begin_to_measure()
         here = self.shelf.at_work_on()
         for hand in self._hands(rows, claim, sent):
             self.shelf.put(hand)

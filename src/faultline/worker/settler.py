@@ -1,6 +1,7 @@
 """The settler: records successes in one call for 250 jobs or 3 ms, failures together, the rest one by one."""
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 
@@ -52,6 +53,18 @@ class Settler:
         self._rest = asyncio.Event()
         self._at_work = 0
         self._batch_size = shelf.config.settle_batch
+
+    async def warm_up(self) -> None:
+        """Connect, and have the server make its plans, before there is anything to record.
+
+        It takes longer than recording a thousand jobs. What goes wrong now goes wrong again when it matters,
+        and is told then.
+        """
+        for line, call in (
+            (self.batch_line, calls.complete_many([], [])), (self.single_line, calls.fail_many([], [], [])),
+        ):  # fmt: skip
+            with contextlib.suppress(Exception):
+                await line.run(call)
 
     def take(self, hand: Hand, outcome: Outcome | LeaseLost | None) -> None:
         """An attempt has ended. None: it is no longer ours, or job.transaction has already said it.

@@ -15,6 +15,7 @@ CLAIM_MAX = 500
 """The most jobs to claim in one call: with more, runners and server would take turns, not work together."""
 
 RATE_WINDOW = 0.05
+GROWTH_MAX = 8
 
 
 class Shelf:
@@ -98,14 +99,24 @@ class Shelf:
         if len(self.buffer) <= self._low_mark:
             self.hungry.set()
 
+    def begin_to_measure(self) -> None:
+        """Jobs come to an empty shelf: the time spent waiting for them says nothing about the runners."""
+        if not self.buffer and not self.running:
+            self._measured = (time.monotonic(), self.finished_count)
+
     def _ahead(self) -> int:
         at, count = self._measured
         elapsed = time.monotonic() - at
+        finished = self.finished_count - count
         if elapsed >= RATE_WINDOW:
-            self._rate = (self.finished_count - count) / elapsed
+            self._rate = finished / elapsed
             self._measured = (time.monotonic(), self.finished_count)
-        elif self.finished_count - count > self.config.jobs_max:
-            # Faster than we thought, and the window is not over: do not starve the runners until it is.
-            self._rate = max(self._rate, (self.finished_count - count) / max(elapsed, 0.001))
-        ahead = int(self._rate * self.config.prefetch_for.total_seconds())
-        return min(ahead, self.config.buffer_max)
+        elif finished >= self.config.jobs_max:
+            # Faster than we thought, and the window is not over: do not starve the runners until it is. But
+            # a few quick ones may be followed by slow ones, so no more than a few times as many at once.
+            self._rate = max(self._rate, finished / max(elapsed, 0.001))
+            return min(self._by_rate(), finished * GROWTH_MAX)
+        return self._by_rate()
+
+    def _by_rate(self) -> int:
+        return min(int(self._rate * self.config.prefetch_for.total_seconds()), self.config.buffer_max)

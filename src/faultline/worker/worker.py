@@ -108,8 +108,8 @@ class Worker:
         companion = Companion(self._shelf, self.dsn, self.id)
         try:
             await companion.start()
-            await companion.wait_ready()
             settler = Settler(self._shelf, lines[1], lines[2], outage, self.id)
+            await asyncio.gather(companion.wait_ready(), settler.warm_up())
             feeder = Feeder(self._shelf, lines[0], self.tasks, outage, self.id, self._begin, companion.hurry)
             await self._work(feeder, settler, companion, outage, until_empty, stop_after)
         finally:
