@@ -25,7 +25,7 @@ EARLY = 0.9
 LATE = 1.1
 """The share of a tick after which a round is late: who stands by then makes it, and has the duty."""
 
-STANDBY_TICKS = 2.2
+STANDBY_TICKS = 2.0
 """Who did not make the last round looks less often: fifty that look each tick are a load.
 
 With LATE, a gap ends before it is so long that all would hold fire: three times what `round` is asked with.
