@@ -102,7 +102,7 @@ def test_who_stands_by_leaves_the_round_to_the_one_on_duty_until_it_is_late(data
     async def act(line):
         first, second = Rounds(line, TICK), Rounds(line, TICK)
         turns = []
-        for one, moved in ((first, 0), (second, 0), (second, 1.0), (first, 0), (second, 1.2), (first, 0)):
+        for one, moved in ((first, 0), (second, 0), (second, 0.92), (first, 0), (second, 1.2), (first, 0)):
             clock.advance(TICK * moved)
             await one()
             turns.append(one.on_duty)

@@ -19,7 +19,7 @@ from faultline.worker.worker import Worker
 
 CONNECTIONS_A_WORKER: Final = 6
 CONNECTIONS_SPARE: Final = 10
-SETTLE_SECONDS: Final = 10.0
+SETTLE_SECONDS: Final = 15.0
 """Between the last worker's hello and the first look: plans are made, pauses have grown to full length."""
 
 SAMPLE_SECONDS: Final = 1.0
