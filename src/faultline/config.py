@@ -90,7 +90,7 @@ class WorkerConfig:
     tick: timedelta = FROM_LEASE
     poll_every: timedelta = timedelta(milliseconds=250)
     """How often a worker with nothing to do looks for work, while no wake-up can reach it."""
-    idle_poll_every: timedelta = timedelta(seconds=5)
+    idle_poll_every: timedelta = timedelta(seconds=10)
     """The same while wake-ups reach it: what comes without one is announced by the leading watchdog."""
     prefetch_for: timedelta = timedelta(milliseconds=100)
     buffer_max: int = 1_000

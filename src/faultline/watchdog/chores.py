@@ -22,10 +22,10 @@ SOONEST = 0.02
 EARLY = 0.9
 """The share of a tick after which a round may begin: `every` calls a little early, and not in vain."""
 
-LATE = 1.1
+LATE = 1.0
 """The share of a tick after which a round is late: who stands by then makes it, and has the duty."""
 
-STANDBY_TICKS = 2.2
+STANDBY_TICKS = 1.8
 """Who did not make the last round looks less often: fifty that look each tick are a load.
 
 With LATE, a gap ends before it is so long that all would hold fire: three times what `round` is asked with.
