@@ -49,23 +49,23 @@ MUTANTS = [
     Mutant(
         "a batch of completions waits for a locked job",
         rule_4.test_a_batch_answers_for_each_job_and_waits_for_none,
-        (("complete_many", "for no key update of job skip locked", "for no key update of job"),),
+        (("complete_many", "for no key update skip locked", "for no key update"),),
         given={"ending": "succeeded"},
     ),
     Mutant(
         "a batch of failures waits for a locked job",
         rule_4.test_a_batch_answers_for_each_job_and_waits_for_none,
-        (("fail_many", "for no key update of job skip locked", "for no key update of job"),),
+        (("fail_many", "for no key update skip locked", "for no key update"),),
         given={"ending": "failed"},
     ),
     Mutant(
         "a batch of failures goes by the job alone",
         identity.test_the_batch_verbs_refuse_what_the_single_ones_refuse,
-        (("fail_many", " and job.token = done.token and job.claim = done.claim", ""),),
+        (("fail_many", " and job.token = failed.token and job.claim = failed.claim", ""),),
     ),
     Mutant(
         "a beat waits for a locked job",
         rule_4.test_a_beat_waits_for_nobody_and_a_locked_job_is_busy_not_lost,
-        (("heartbeat", "for no key update of job skip locked", "for no key update of job"),),
+        (("heartbeat", "for no key update skip locked", "for no key update"),),
     ),
 ]

@@ -70,20 +70,28 @@ begin
   number := faultline.epoch() + nextval('faultline.tokens');
   moment := faultline.now();
 
+  -- By an array, not by a join: where vacuum counted few live rows on many pages, a join read the whole index.
   return query
-  update faultline.active as job
-  set token       = greatest(number, job.token + 1),
-      claim       = claim.claim,
-      claimed_at  = moment,
-      claimed_by  = claim.worker,
-      deadline_at = moment + coalesce(job.timeout, claim.timeout),
-      lease_until = moment + least(coalesce(job.lease_for, claim.lease), coalesce(job.timeout, claim.timeout)),
-      attempt     = job.attempt + 1
-  from unnest(picked) as pick (id), faultline.lanes as lane
-  where job.id = pick.id
-    and lane.id = job.lane
-  returning job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text, lane.queue::text,
-            job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text;
+  with taken as (
+    update faultline.active as job
+    set token       = greatest(number, job.token + 1),
+        claim       = claim.claim,
+        claimed_at  = moment,
+        claimed_by  = claim.worker,
+        deadline_at = moment + coalesce(job.timeout, claim.timeout),
+        lease_until = moment + least(coalesce(job.lease_for, claim.lease), coalesce(job.timeout, claim.timeout)),
+        attempt     = job.attempt + 1
+    from faultline.lanes as lane
+    where job.id = any (picked)
+      and lane.id = job.lane
+    returning job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text, lane.queue::text,
+              job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text,
+              lane.priority, job.pos
+  )
+  select taken.id, taken.token, taken.attempt, taken.max_attempts, taken.crashes, taken.task, taken.queue, taken.args,
+         taken.key, taken.created_at, taken.lease_for, taken.timeout, taken.retry
+  from taken
+  order by taken.priority, taken.pos;   -- the urgent first, then in their line
 
   if higher then
     perform faultline.raise_top(picked);

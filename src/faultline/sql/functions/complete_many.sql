@@ -24,41 +24,45 @@ begin
   from faultline.lanes as lane
   where lane.keep <> 'full';
 
+  -- A subquery a job and an array of ids, not joins: the planner has no choice but the primary key, whatever it was told
+  -- of the table. Nobody is waited for, so the order of the locks does not matter.
   with held as materialized (
-    select job.id, done.result
-    from unnest(complete_many.ids, complete_many.tokens, complete_many.claims, complete_many.results)
-      as done (id, token, claim, result)
-    join faultline.active as job on job.id = done.id and job.token = done.token and job.claim = done.claim
-    order by job.id
-    for no key update of job skip locked
+    select job.*, done.result
+    from (
+      select distinct on (named.id, named.claim) named.id, named.token, named.claim, named.result   -- said twice, done once
+      from unnest(complete_many.ids, complete_many.tokens, complete_many.claims, complete_many.results)
+        as named (id, token, claim, result)
+    ) as done
+    cross join lateral (
+      select job.id, job.token, job.created_at, job.claimed_at, job.claim, job.lane, job.claimed_by, job.attempt,
+             job.max_attempts, job.crashes, job.task, job.key, job.args
+      from faultline.active as job
+      where job.id = done.id and job.token = done.token and job.claim = done.claim
+      for no key update skip locked
+    ) as job
   ),
   gone as (
     delete from faultline.active as job
-    using held
-    where job.id = held.id
-    returning job.id, job.token, job.created_at, job.claimed_at, job.claim, job.lane, job.claimed_by, job.attempt,
-              job.max_attempts, job.crashes, job.task, job.key, job.args, held.result
+    where job.id = any (array(select held.id from held))
   ),
   kept as (
     insert into faultline.ledger (
       job_id, slot, token, created_at, claimed_at, settled_at, claim, lane, worker, attempt,
       max_attempts, crashes, outcome, task, key, args, result)
-    select gone.id, 0, gone.token, gone.created_at, gone.claimed_at, moment, gone.claim, gone.lane, gone.claimed_by,
-           gone.attempt, gone.max_attempts, gone.crashes, 'succeeded', gone.task, gone.key,
-           case when gone.lane <> all (outlined) then gone.args end,
-           case when gone.lane <> all (outlined) then gone.result::faultline.document end
-    from gone
-    where gone.lane <> all (silent)
+    select held.id, 0, held.token, held.created_at, held.claimed_at, moment, held.claim, held.lane, held.claimed_by,
+           held.attempt, held.max_attempts, held.crashes, 'succeeded', held.task, held.key,
+           case when held.lane <> all (outlined) then held.args end,
+           case when held.lane <> all (outlined) then held.result::faultline.document end
+    from held
+    where held.lane <> all (silent)
   ),
   lapsed as (
     update faultline.keys as named
     set until = moment + named.keep_for
-    from gone
-    join faultline.lanes as lane on lane.id = gone.lane
-    where gone.key is not null
-      and named.scope = lane.queue and named.key = gone.key and named.job_id = gone.id
+    where named.key = any (array(select held.key from held where held.key is not null))
+      and named.job_id = any (array(select held.id from held where held.key is not null))
   )
-  select array_agg(gone.id), array_agg(gone.claim) into through_ids, through_claims from gone;
+  select array_agg(held.id), array_agg(held.claim) into through_ids, through_claims from held;
 
   if cardinality(ids) > coalesce(cardinality(through_ids), 0) then
     return query select * from faultline.answer_the_rest(

@@ -19,12 +19,15 @@ begin
   select array_agg(held.id), array_agg(held.claim), array_agg(held.error), array_agg(coalesce(held.delay, interval '0'))
   into through_ids, through_claims, their_errors, their_delays
   from (
-    select job.id, job.claim, done.error, done.delay
+    select job.id, job.claim, failed.error, failed.delay
     from unnest(fail_many.ids, fail_many.tokens, fail_many.claims, fail_many.errors, fail_many.delays)
-      as done (id, token, claim, error, delay)
-    join faultline.active as job on job.id = done.id and job.token = done.token and job.claim = done.claim
-    order by job.id
-    for no key update of job skip locked
+      as failed (id, token, claim, error, delay)
+    cross join lateral (
+      select job.id, job.claim
+      from faultline.active as job
+      where job.id = failed.id and job.token = failed.token and job.claim = failed.claim
+      for no key update skip locked
+    ) as job
   ) as held;
 
   perform faultline.put_back(through_ids, 'failed', null, moment, errors => their_errors, delays => their_delays);

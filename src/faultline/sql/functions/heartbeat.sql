@@ -22,24 +22,31 @@ begin
     return;
   end if;
 
+  -- As in complete_many: a subquery a job, so that it goes by the primary key whatever the planner was told.
   with held as materialized (
-    select job.id
+    select job.id, job.claim
     from unnest(heartbeat.ids, heartbeat.tokens, heartbeat.claims) as beat (id, token, claim)
-    join faultline.active as job on job.id = beat.id and job.token = beat.token and job.claim = beat.claim
-    order by job.id
-    for no key update of job skip locked
+    cross join lateral (
+      select job.id, job.claim
+      from faultline.active as job
+      where job.id = beat.id and job.token = beat.token and job.claim = beat.claim
+      for no key update skip locked
+    ) as job
   ),
   beaten as (
     -- Never shorter, and never past the hard deadline.
     update faultline.active as job
     set lease_until = greatest(job.lease_until, least(moment + coalesce(job.lease_for, heartbeat.lease), job.deadline_at))
-    from held
-    where job.id = held.id
-    returning job.id, job.claim
+    where job.id = any (array(select held.id from held))
   )
-  select array_agg(beaten.id), array_agg(beaten.claim) into held_ids, held_by from beaten;
+  select array_agg(held.id), array_agg(held.claim) into held_ids, held_by from held;
 
   perform faultline.worker_seen(heartbeat.worker, moment);
+
+  if cardinality(held_ids) = cardinality(heartbeat.ids) then
+    return query select beat.id, beat.token, 'held' from unnest(heartbeat.ids, heartbeat.tokens) as beat (id, token);
+    return;
+  end if;
 
   -- By job and claim, never by job alone: a worker may beat for an old and a new lease of one job.
   return query
