@@ -14,12 +14,13 @@ log = logging.getLogger("faultline.watchdog")
 Chore = Callable[[], Awaitable[float | None]]
 
 
-async def every(period: float, chore: Chore, name: str) -> None:
-    """Run a chore now, and again each `period`, until cancelled; it may answer with another rest to take.
+async def every(period: float, chore: Chore, name: str, first_after: float = 0.0) -> None:
+    """Run a chore, and again each `period`, until cancelled; it may answer with another rest to take.
 
     A chore that fails is logged and gets its next turn as usual: whoever looks after the others has to
     outlive them. An outage is the worker's to tell; here it is only waited out.
     """
+    await asyncio.sleep(first_after)
     while True:
         rest = None
         try:
@@ -29,6 +30,10 @@ async def every(period: float, chore: Chore, name: str) -> None:
         except Exception:
             log.exception("%s failed; it gets its next turn as usual", name)
         await asyncio.sleep((period if rest is None else rest) * random.uniform(0.9, 1.0))
+
+
+LEAD_AFTER = 1.0
+"""Seconds after its start in which a watchdog leaves the slow chores to others, and its CPU to the jobs."""
 
 
 class Watchdog:
@@ -50,7 +55,7 @@ class Watchdog:
         announcing = chores.Announcing(self.line, lambda: leading.leads)
         parts = [
             asyncio.create_task(every(seconds, rounds, "the round")),
-            asyncio.create_task(every(max(seconds, 1.0), leading, "leading")),
+            asyncio.create_task(every(max(seconds, 1.0), leading, "leading", LEAD_AFTER)),
             asyncio.create_task(every(chores.ANNOUNCE_EVERY, announcing, "announcing")),
         ]
         try:

@@ -51,12 +51,15 @@ class Companion:
         failpoints.companions[:] = [self.process.pid]
 
     async def wait_ready(self) -> None:
-        """Where leases are short, claim nothing before somebody is there to renew them."""
-        if self.shelf.config.lease_for.total_seconds() < START_WAIT:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(START_WAIT):
-                    while not self.shelf.board.turns():  # noqa: ASYNC110 - another process turns it
-                        await asyncio.sleep(0.01)
+        """Claim nothing before somebody is there to renew it.
+
+        And nothing while it starts: a new process needs a fifth of a second of CPU, which would be missed
+        by the first jobs.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(START_WAIT):
+                while not self.shelf.board.turns():  # noqa: ASYNC110 - another process turns it
+                    await asyncio.sleep(0.01)
 
     async def watch(self) -> None:
         """Replace it whenever it dies."""
