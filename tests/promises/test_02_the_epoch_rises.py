@@ -12,7 +12,9 @@ def base_and_timeline(db):
 
 def become_another_server(db):
     """As pg_upgrade, or a dump restored on a new server, leaves the settings."""
-    db.execute("update faultline.settings set system_identifier = system_identifier + 1")
+    db.execute(
+        "update faultline.settings set system_identifier = system_identifier + 1, server_started = '-infinity'"
+    )
 
 
 def test_another_server_issues_higher_tokens(store, db):
@@ -30,7 +32,10 @@ def test_another_server_issues_higher_tokens(store, db):
 def test_another_server_steps_over_every_timeline_of_the_last_one(store, db):
     """The last one was promoted six times and had epoch 6; this one is above it, though it starts at 1."""
     enqueue(store)
-    db.execute("update faultline.settings set system_identifier = system_identifier + 1, timeline = 7")
+    db.execute(
+        "update faultline.settings set system_identifier = system_identifier + 1, timeline = 7,"
+        " server_started = '-infinity'"
+    )
 
     token = claim_one(store).token
 

@@ -72,7 +72,7 @@ def test_another_server_starts_above_all_that_was_issued_before(store, db):
     enqueue(store, max_attempts=10)
     before = claim_one(store)
     store.run(calls.release(before))
-    db.execute("update faultline.settings set system_identifier = 42")
+    db.execute("update faultline.settings set system_identifier = 42, server_started = '-infinity'")
 
     after = claim_one(store)
 
@@ -104,7 +104,7 @@ def test_a_promotion_raises_the_epoch_by_itself(store, db):
 
 def test_the_base_is_raised_once_by_many_claims(store, db):
     store.run(calls.enqueue_many([new_job() for _ in range(16)]))
-    db.execute("update faultline.settings set system_identifier = 42")
+    db.execute("update faultline.settings set system_identifier = 42, server_started = '-infinity'")
 
     tokens = all_at_once(8, lambda _: claim_one(store).token)
 
@@ -114,7 +114,7 @@ def test_the_base_is_raised_once_by_many_claims(store, db):
 
 def test_a_raised_base_lasts(store, db):
     store.run(calls.enqueue_many([new_job() for _ in range(2)]))
-    db.execute("update faultline.settings set system_identifier = 42")
+    db.execute("update faultline.settings set system_identifier = 42, server_started = '-infinity'")
 
     first, second = claim_one(store), claim_one(store)
 
