@@ -13,7 +13,8 @@ def base_and_timeline(db):
 def become_another_server(db):
     """As pg_upgrade, or a dump restored on a new server, leaves the settings."""
     db.execute(
-        "update faultline.settings set system_identifier = system_identifier + 1, server_started = '-infinity'"
+        "update faultline.settings"
+        " set system_identifier = system_identifier + 1, server_started = '-infinity'"
     )
 
 

@@ -39,6 +39,9 @@ class FaultlineKeepingAll(System):
     async def setup(self) -> None:
         subprocess.run(_faultline("migrate"), env=_environment(), check=True, stdout=subprocess.DEVNULL)
 
+    async def open(self) -> None:
+        await app.awake()  # connected before the clock starts, as the others are
+
     async def enqueue_one(self, job: Payload) -> None:
         await bench.aenqueue(**job)
 

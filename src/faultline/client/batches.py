@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any, Final
 
 from faultline.job import NewJob
@@ -10,6 +11,8 @@ from faultline.store import calls
 from faultline.store.call import Call
 
 BATCH_JOBS_MAX: Final = 1_000
+BATCH_JOBS_FIRST: Final = 250
+"""The first is small, so that the server soon has something to do while the next are made."""
 
 
 class Bulk:
@@ -38,8 +41,10 @@ class Bulk:
 
     def calls(self) -> Iterator[Call[list[int]]]:
         """One call for each batch of equal options, in the order given."""
+        size = BATCH_JOBS_FIRST
         for _, alike in groupby(self._jobs, key=_shared):
-            while batch := list(islice(alike, BATCH_JOBS_MAX)):
+            while batch := list(islice(alike, size)):
+                size = min(size * 2, BATCH_JOBS_MAX)
                 if is_due(batch[0]):
                     self.due_queues.add(batch[0].queue)
                 self.repeatable = self.repeatable and batch[0].key is not None
@@ -53,11 +58,13 @@ class Bulk:
         self.ids += ids
 
 
-def _shared(new: NewJob) -> tuple[Any, ...]:
-    return (
-        new.task, new.queue, new.priority, new.run_at, new.delay, new.max_attempts, new.lease_for,
-        new.timeout, new.retry, new.key is None, new.key_for,
-    )  # fmt: skip
+_options: Final = attrgetter(
+    "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry", "key_for"
+)
+
+
+def _shared(new: NewJob) -> tuple[Any, bool]:
+    return _options(new), new.key is None
 
 
 def is_due(new: NewJob) -> bool:

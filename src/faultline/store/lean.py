@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 from psycopg import AsyncConnection, OperationalError
 from psycopg.abc import PQGen
+from psycopg.pq import TransactionStatus
 from psycopg.waiting import Ready, Wait
 
 T = TypeVar("T")
@@ -29,8 +30,9 @@ class LeanConnection(AsyncConnection[Any]):
             return await _wait(gen, self.pgconn.socket)
         except asyncio.CancelledError:
             # What nobody waits for any more should not go on in the server; if it cannot be told, it cannot.
-            with contextlib.suppress(Exception):
-                await self.cancel_safe(timeout=CANCEL_SECONDS_MAX)
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                with contextlib.suppress(Exception):
+                    await self.cancel_safe(timeout=CANCEL_SECONDS_MAX)
             raise
 
 

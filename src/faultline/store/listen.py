@@ -9,6 +9,7 @@ import psycopg
 from faultline.errors import FaultlineError
 from faultline.store.connect import aconnect
 from faultline.store.faults import named_errors
+from faultline.store.lean import LeanConnection
 
 CHANNEL = "faultline"
 
@@ -27,7 +28,7 @@ async def listen(dsn: str, heard: Heard, pause: Callable[[], float]) -> None:
     """
     while True:
         try:
-            async with await aconnect(dsn) as conn:
+            async with await aconnect(dsn, LeanConnection) as conn:
                 with named_errors():
                     await conn.execute(f"listen {CHANNEL}")
                     heard("")  # what came before we listened was not heard

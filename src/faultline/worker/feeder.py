@@ -97,11 +97,11 @@ class Feeder:
 
     async def _rest(self, pause: float) -> None:
         """Sleep until somebody says that there may be work, or the poll's turn has come."""
+        alarm = asyncio.get_running_loop().call_later(pause * random.uniform(0.8, 1.0), self.woken.set)
         try:
-            async with asyncio.timeout(pause * random.uniform(0.8, 1.0)):
-                await self.woken.wait()
-        except TimeoutError:
-            pass
+            await self.woken.wait()
+        finally:
+            alarm.cancel()
 
     async def _feed(self) -> bool:
         """Claim for the queues without a limit, then for each that has one; True if any came back full."""

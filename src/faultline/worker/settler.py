@@ -109,11 +109,9 @@ class Settler:
             await self._some.wait()
             if len(self.done) < self._batch_size:
                 self._enough.clear()
-                try:
-                    async with asyncio.timeout(wait):
-                        await self._enough.wait()
-                except TimeoutError:
-                    pass
+                alarm = asyncio.get_running_loop().call_later(wait, self._enough.set)
+                await self._enough.wait()
+                alarm.cancel()
             batch, self.done = self.done, []
             self._some.clear()
             if batch:
