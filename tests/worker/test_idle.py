@@ -105,7 +105,7 @@ def test_a_worker_that_hears_wake_ups_looks_seldom_and_a_deaf_one_often(database
 def test_workers_that_stand_by_ask_next_to_nothing(database, store):
     """The first one has the duty; the others only look whether it still does."""
     with working(database, work):
-        time.sleep(1)
+        time.sleep(3)  # it leads by then
         alone = commits_in(database, 3)
         with working(database, work), working(database, work), working(database, work):
             time.sleep(8)  # their first pauses are short

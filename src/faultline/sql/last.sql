@@ -25,3 +25,6 @@ revoke all on schema faultline from public;
 revoke all on all tables in schema faultline from public;
 revoke all on all sequences in schema faultline from public;
 revoke all on all functions in schema faultline from public;
+
+-- Whoever migrates has looked at the server: the first claims then need not, and do not wait for one another.
+do $$ begin perform faultline.epoch(); end $$;

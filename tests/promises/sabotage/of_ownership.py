@@ -44,7 +44,7 @@ MUTANTS = [
     Mutant(
         "whoever waited for the epoch raises it again",
         epoch.test_claimers_that_wait_for_the_one_who_raises_the_epoch_do_not_raise_it_again,
-        (("epoch", "where setting.system_identifier <> server\n     or setting.timeline > here;", ";"),),
+        (("epoch", "where setting.system_identifier <> server\n       or setting.timeline > here;", ";"),),
     ),
     Mutant(
         "the epoch does not notice another server",
@@ -54,7 +54,7 @@ MUTANTS = [
     Mutant(
         "the epoch does not notice a timeline that started again",
         epoch.test_a_timeline_that_started_again_raises_the_base,
-        (("epoch", "\n     or setting.timeline > here;", ";"),),
+        (("epoch", "\n       or setting.timeline > here;", ";"),),
     ),
     Mutant(
         "complete does not ask for the claim",
