@@ -31,6 +31,20 @@ def test_a_paused_queue_gives_no_job_until_it_is_resumed(on, store):
     assert claim_one(store, queues=("billing",))
 
 
+@pytest.mark.parametrize("what", ["outline", "nothing", "full"])
+def test_what_a_queue_keeps_is_chosen_here(on, ask, store, what):
+    enqueue(store, queue="billing")
+
+    assert on("queues", "keep", what, "billing").stdout == f"queue billing keeps {what} of its successes\n"
+
+    (billing,) = ask("queues", "list")
+    assert billing["keep"] == what
+
+
+def test_a_queue_keeps_one_of_three_things(on):
+    assert on("queues", "keep", "everything", "billing").exit_code == 2
+
+
 def test_a_queue_nobody_knows_cannot_be_resumed(on):
     refused = on("queues", "resume", "nope")
 

@@ -19,7 +19,7 @@ QUEUE = parsed("queue", bounds.check_queue_name)
 
 @click.group(cls=Group)
 def command() -> None:
-    """Look at queues: list; stop claims from one and let them go on: pause, resume."""
+    """Look at queues: list; stop claims and let them go on: pause, resume; choose what is kept: keep."""
 
 
 @command.command("list")
@@ -65,3 +65,21 @@ def resume(terminal: Terminal, names: tuple[str, ...]) -> None:
             terminal.say(f"queue {name} resumed")
     if terminal.json:
         terminal.give([{"queue": name, "paused": False} for name in names])
+
+
+@command.command()
+@click.argument("what", type=click.Choice(["full", "outline", "nothing"]))
+@click.argument("names", type=QUEUE, metavar="NAME...", nargs=-1, required=True)
+@told
+def keep(terminal: Terminal, what: str, names: tuple[str, ...]) -> None:
+    """Choose what the ledger keeps of successes from now on.
+
+    full: the entry with args and result, the default. outline: the entry alone. nothing: no entry, the
+    fastest; a lost reply to a commit then cannot be looked up. Failures are always kept.
+    """
+    with terminal.database() as session:
+        for name in names:
+            session.run(calls.keep(name, what))
+            terminal.say(f"queue {name} keeps {what} of its successes")
+    if terminal.json:
+        terminal.give([{"queue": name, "keep": what} for name in names])
