@@ -1,6 +1,6 @@
 """One Python function for each SQL function: arguments in, Call out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -56,11 +56,15 @@ def claim(
     worker: int | None = None,
     timeout: timedelta = timedelta(hours=1),
     again: bool = False,
+    begins: Mapping[int, int] | None = None,
 ) -> Call[list[Claimed]]:
+    """`begins` says of some lanes where they begin, by the caller's own experience."""
     args = {
         "queues": Many(list(queues), "text"), "room": room, "lease": lease, "claim": claim, "worker": worker,
         "timeout": timeout, "again": again,
     }  # fmt: skip
+    if begins:
+        args |= {"lanes": Many(list(begins), "bigint"), "places": Many(list(begins.values()), "bigint")}
     return Call("claim", args, read=rows.claimed)
 
 

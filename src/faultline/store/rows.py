@@ -23,6 +23,8 @@ class Claimed(NamedTuple):
     lease_for: Any
     timeout: Any
     retry: str | None
+    lane: int
+    pos: int
 
 
 class Answer(NamedTuple):

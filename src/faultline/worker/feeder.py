@@ -20,6 +20,7 @@ from faultline.task import Registry
 from faultline.telemetry import emit
 from faultline.telemetry.events import hears
 from faultline.worker.hand import Hand
+from faultline.worker.memory import Memory
 from faultline.worker.outage import Outage
 from faultline.worker.shelf import Shelf
 
@@ -61,6 +62,7 @@ class Feeder:
         self._limited = {name: limit for name, limit in config.queues.items() if limit is not None}
         self._poll = config.poll_every.total_seconds()
         self._idle_poll = max(config.poll_every, config.idle_poll_every).total_seconds()
+        self._memories = {queue: Memory() for queue in ("", *self._limited)}
         self._lease = config.lease_for.total_seconds()
         self._timeout = config.timeout.total_seconds()
 
@@ -92,8 +94,14 @@ class Feeder:
             if full:
                 pause = PAUSE_FIRST
                 continue
-            await self._rest(pause)
+            await self._rest(min(pause, self._look_in()))
             pause = min(pause * 2, self._idle_poll if self.shelf.listening else self._poll)
+
+    def _look_in(self) -> float:
+        """Seconds until somebody who committed behind us has to be looked for, from the floor."""
+        now = time.monotonic()
+        due = (memory.look_at - now for memory in self._memories.values() if memory.stepped_over)
+        return max(0.0, min(due, default=self._idle_poll))
 
     async def _rest(self, pause: float) -> None:
         """Sleep until somebody says that there may be work, or the poll's turn has come."""
@@ -122,14 +130,17 @@ class Feeder:
         claim = uuid4()
         config = self.shelf.config
         sent = time.monotonic()
+        memory = self._memories["" if queues is self._shared else queues[0]]
+        begins = memory.begins()
         tries = 0
 
         async def ask() -> list[Row]:
             nonlocal tries, sent
             tries += 1
             call = calls.claim(
-                queues, room, lease=config.lease_for, claim=claim, worker=self.worker, timeout=config.timeout
-            )
+                queues, room, lease=config.lease_for, claim=claim, worker=self.worker, timeout=config.timeout,
+                begins=begins,
+            )  # fmt: skip
             if tries > 1:
                 # The first reply may be lost but granted: the same claim id gives the same jobs, or a new
                 # claim.
@@ -144,6 +155,7 @@ class Feeder:
             sent = time.monotonic()
             rows = await self._renewed(rows, claim)
         if rows:
+            memory.took(rows)
             self._take_all(rows, claim, sent)
         return len(rows)
 
@@ -179,7 +191,7 @@ class Feeder:
         told = hears(logging.DEBUG)
         # fmt: off
         for (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, timeout,
-             retry) in rows:
+             retry, _, _) in rows:
             lease_for = self._lease if own is None else self._own_lease(own)
             spec = find(task)
             if timeout is None and spec is not None:

@@ -6,10 +6,13 @@ create function faultline.claim(
   claim    uuid,
   worker   int default null,
   timeout  faultline.run_time default interval '1 hour',
-  again    boolean default false)
+  again    boolean default false,
+  lanes    bigint[] default null,    -- where the caller knows better than the floor where a lane begins: only a hint,
+  places   bigint[] default null)    -- and its business to look from the floor often enough
 returns table (
   id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
-  args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text)
+  args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text,
+  lane int, pos bigint)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -43,7 +46,7 @@ begin
   from (
     select free.id, free.pos > lane.top as higher
     from (
-      select lane.id, lane.floor, lane.top
+      select lane.id, greatest(lane.floor, claim.places[array_position(claim.lanes, lane.id::bigint)]) as floor, lane.top
       from faultline.lanes as lane
       where lane.queue = any (claim.queues) and not lane.paused
       order by lane.priority, random()
@@ -86,10 +89,10 @@ begin
       and lane.id = job.lane
     returning job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text, lane.queue::text,
               job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text,
-              lane.priority, job.pos
+              lane.priority, job.lane, job.pos
   )
   select taken.id, taken.token, taken.attempt, taken.max_attempts, taken.crashes, taken.task, taken.queue, taken.args,
-         taken.key, taken.created_at, taken.lease_for, taken.timeout, taken.retry
+         taken.key, taken.created_at, taken.lease_for, taken.timeout, taken.retry, taken.lane, taken.pos
   from taken
   order by taken.priority, taken.pos;   -- the urgent first, then in their line
 

@@ -1,0 +1,110 @@
+"""A worker steps over what it has claimed itself, and looks from the floor often enough for all others."""
+
+import time
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from faultline.store import calls
+from faultline.worker import memory as memories
+from faultline.worker.memory import Memory
+from tests.support import LEASE, claim_many, enqueue, new_job, state_of
+from tests.worker.harness import eventually, quick, working
+
+
+def row(lane: int, place: int) -> tuple[object, ...]:
+    return (*[None] * 13, lane, place)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    class Clock:
+        now = 1000.0
+
+        def monotonic(self) -> float:
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(memories, "time", clock)
+    return clock
+
+
+def test_what_was_passed_a_while_ago_is_stepped_over(clock):
+    memory = Memory()
+    memory.took([row(1, 7), row(1, 9), row(2, 8)])
+
+    clock.now += 0.05
+    assert memory.begins() == {}  # somebody may still commit behind it
+    clock.now += 0.3
+    assert memory.begins() == {}  # and it was time to look from the floor
+    clock.now += 0.05
+    assert memory.begins() == {1: 10, 2: 9}
+    assert memory.stepped_over
+
+
+def test_nobody_is_stepped_over_for_longer_than_a_tenth_of_a_second(clock):
+    memory = Memory()
+    memory.took([row(1, 7)])
+    looks = []
+    for _ in range(100):
+        clock.now += 0.03
+        looks.append(memory.begins() == {})
+
+    assert all(any(looks[at : at + 5]) for at in range(10, 90))
+    assert not all(looks[10:])
+
+
+def test_with_very_many_lanes_every_claim_looks_from_the_floor(clock):
+    memory = Memory()
+    memory.took([row(lane, 7) for lane in range(100)])
+    clock.now += 0.5
+    memory.begins()
+    clock.now += 0.05
+
+    assert memory.begins() == {}
+
+
+def test_a_claim_begins_where_it_is_told_and_never_before_the_floor(store):
+    ids = store.run(calls.enqueue_many([new_job() for _ in range(4)]))
+    (first, *_) = store.run(calls.claim(["default"], 1, lease=LEASE, claim=a_claim()))
+
+    (told,) = store.run(
+        calls.claim(["default"], 1, lease=LEASE, claim=a_claim(), begins={first.lane: ids[2]})
+    )
+
+    assert told.id == ids[2]
+    assert [lease.job_id for lease in claim_many(store)] == [ids[1], ids[3]]
+
+
+def a_claim() -> UUID:
+    return uuid4()
+
+
+def test_a_job_committed_behind_a_busy_worker_is_found(database, store):
+    """Its place was drawn before those that the worker claims all the time."""
+    ran = []
+
+    async def work(n: int) -> None:
+        ran.append(n)
+
+    with psycopg.connect(database) as slow, working(database, work, config=quick()):
+        (late,) = slow.execute(
+            "select faultline.enqueue('work', '{\"n\": -1}')"
+        ).fetchone()  # not committed yet
+        until = time.monotonic() + 1.5
+        number = 0
+        while time.monotonic() < until:
+            number += 1
+            enqueue(store, task="work", args=f'{{"n": {number}}}')
+            store.run(calls.wake("default"))
+            time.sleep(0.01)
+        slow.commit()
+        for _ in range(100):
+            number += 1
+            enqueue(store, task="work", args=f'{{"n": {number}}}')
+            store.run(calls.wake("default"))
+            time.sleep(0.01)
+        eventually(lambda: state_of(store, late) == "succeeded")
+        eventually(lambda: len(ran) == number + 1)
+    assert -1 in ran
