@@ -32,7 +32,7 @@ SAMPLES = {
     "state": "dead", "task": "t", "before": 1, "died_after": datetime(2026, 1, 1, tzinfo=UTC),
     "what": "full", "lead_for": timedelta(seconds=10), "default_lease": timedelta(seconds=15),
     "ledger_retention": timedelta(days=7), "dead_retention": timedelta(days=90), "name": "w", "host": "h",
-    "pid": 1, "jobs_max": 1, "version": "0", "gone": False,
+    "pid": 1, "jobs_max": 1, "version": "0", "gone": False, "begins": {1: 2},
 }  # fmt: skip
 KEYED = new_job(
     key="k", key_for=timedelta(0), priority=1, run_at=datetime(2026, 1, 1, tzinfo=UTC), delay=timedelta(0),
