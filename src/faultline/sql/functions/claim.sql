@@ -20,8 +20,9 @@ as $$
 #variable_conflict use_column
 declare
   moment  timestamptz;
-  picked  bigint[];
-  higher  boolean;
+  picked  tid[];
+  high    int[];
+  tops    bigint[];
   number  bigint;
 begin
   perform faultline.be_durable();
@@ -41,10 +42,10 @@ begin
   end if;
 
   -- Materialised in an array before the UPDATE: never more rows than asked for, whatever the plan.
-  select array_agg(job.id), bool_or(job.higher)
-  into picked, higher
+  select array_agg(job.place), array_agg(job.lane) filter (where job.higher), array_agg(job.pos) filter (where job.higher)
+  into picked, high, tops
   from (
-    select free.id, free.pos > lane.top as higher
+    select free.place, lane.id as lane, free.pos, free.pos > lane.top as higher
     from (
       select lane.id, greatest(lane.floor, claim.places[array_position(claim.lanes, lane.id::bigint)]) as floor, lane.top
       from faultline.lanes as lane
@@ -52,7 +53,7 @@ begin
       order by lane.priority, random()
     ) as lane
     cross join lateral (
-      select job.id, job.pos
+      select job.ctid as place, job.pos
       from faultline.active as job
       where job.lane = lane.id
         and job.pos >= lane.floor
@@ -73,7 +74,8 @@ begin
   number := faultline.epoch() + nextval('faultline.tokens');
   moment := faultline.now();
 
-  -- By an array, not by a join: where vacuum counted few live rows on many pages, a join read the whole index.
+  -- By their places on the page, which cannot change while we hold their locks: where vacuum has counted few live rows on many
+  -- pages, a search by id reads the whole index.
   return query
   with taken as (
     update faultline.active as job
@@ -85,7 +87,7 @@ begin
         lease_until = moment + least(coalesce(job.lease_for, claim.lease), coalesce(job.timeout, claim.timeout)),
         attempt     = job.attempt + 1
     from faultline.lanes as lane
-    where job.id = any (picked)
+    where job.ctid = any (picked)
       and lane.id = job.lane
     returning job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text, lane.queue::text,
               job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text,
@@ -96,8 +98,8 @@ begin
   from taken
   order by taken.priority, taken.pos;   -- the urgent first, then in their line
 
-  if higher then
-    perform faultline.raise_top(picked);
+  if high is not null then
+    perform faultline.raise_top(high, tops);
   end if;
 end;
 $$;

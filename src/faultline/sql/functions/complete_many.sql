@@ -24,8 +24,8 @@ begin
   from faultline.lanes as lane
   where lane.keep <> 'full';
 
-  -- A subquery a job and an array of ids, not joins: the planner has no choice but the primary key, whatever it was told
-  -- of the table. Nobody is waited for, so the order of the locks does not matter.
+  -- A subquery a job, then their places on the page, which cannot change while we hold their locks: not joins, for which the
+  -- planner may read a whole index, by what it was told of the table. Nobody is waited for, so the order of locks is free.
   with held as materialized (
     select job.*, done.result
     from (
@@ -35,7 +35,7 @@ begin
     ) as done
     cross join lateral (
       select job.id, job.token, job.created_at, job.claimed_at, job.claim, job.lane, job.claimed_by, job.attempt,
-             job.max_attempts, job.crashes, job.task, job.key, job.args
+             job.max_attempts, job.crashes, job.task, job.key, job.args, job.ctid as place
       from faultline.active as job
       where job.id = done.id and job.token = done.token and job.claim = done.claim
       for no key update skip locked
@@ -43,7 +43,7 @@ begin
   ),
   gone as (
     delete from faultline.active as job
-    where job.id = any (array(select held.id from held))
+    where job.ctid = any (array(select held.place from held))
   ),
   kept as (
     insert into faultline.ledger (

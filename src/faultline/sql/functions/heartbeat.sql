@@ -24,10 +24,10 @@ begin
 
   -- As in complete_many: a subquery a job, so that it goes by the primary key whatever the planner was told.
   with held as materialized (
-    select job.id, job.claim
+    select job.id, job.claim, job.place
     from unnest(heartbeat.ids, heartbeat.tokens, heartbeat.claims) as beat (id, token, claim)
     cross join lateral (
-      select job.id, job.claim
+      select job.id, job.claim, job.ctid as place
       from faultline.active as job
       where job.id = beat.id and job.token = beat.token and job.claim = beat.claim
       for no key update skip locked
@@ -37,7 +37,7 @@ begin
     -- Never shorter, and never past the hard deadline.
     update faultline.active as job
     set lease_until = greatest(job.lease_until, least(moment + coalesce(job.lease_for, heartbeat.lease), job.deadline_at))
-    where job.id = any (array(select held.id from held))
+    where job.ctid = any (array(select held.place from held))
   )
   select array_agg(held.id), array_agg(held.claim) into held_ids, held_by from held;
 

@@ -1,15 +1,14 @@
 -- Raise each lane's `top`, the place up to which reap walks, above the places just claimed.
 -- It moves 5,000 places at a time, so a lane's row is written once in some thousand claims, and it never waits:
 -- a lane that another claim is raising is left to it. Only a hint; once a minute reap walks past it.
-create function faultline.raise_top(claimed bigint[])
+create function faultline.raise_top(lanes int[], places bigint[])
 returns void
 language sql
 volatile
 as $$
   with high as (
     select job.lane, max(job.pos) as pos
-    from faultline.active as job
-    where job.id = any (claimed)
+    from unnest(raise_top.lanes, raise_top.places) as job (lane, pos)
     group by job.lane
   ),
   free as materialized (
