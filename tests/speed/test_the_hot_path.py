@@ -169,3 +169,39 @@ def counters(db: psycopg.Connection[Any]) -> tuple[int, int]:
     ).fetchone()
     assert row is not None
     return row[0], row[1]
+
+
+def test_a_claim_stays_short_after_a_vacuum_under_a_pinned_horizon(database):
+    """VACUUM then counts few live rows on many pages, and a planner with a choice reads the whole index."""
+    with (
+        psycopg.connect(database, autocommit=True) as conn,
+        psycopg.connect(database) as pin,
+    ):
+        pin.execute("select txid_current()")
+        for _ in range(30):
+            life_of_a_batch(conn)
+        begins = {}
+        before = statistics.median(short_claims(conn, begins))
+        conn.execute("vacuum (analyze) faultline.active")
+        after = statistics.median(short_claims(conn, begins))
+
+    print(f"claim: {before * 1000:.2f} ms, after the vacuum {after * 1000:.2f}")
+    assert after < before * 4  # it was 17 times as long
+
+
+def short_claims(conn: psycopg.Connection[Any], begins: dict[int, int]) -> list[float]:
+    """Seconds each of some claims took that step over what was claimed before, as a worker's do."""
+    took = []
+    for _ in range(30):
+        Store.run_in(conn, calls.enqueue_many([new_job(args=ARGS)] * 4))
+        claim = uuid4()
+        began = time.perf_counter()
+        claimed = Store.run_in(
+            conn, calls.claim(["default"], 4, lease=LEASE, claim=claim, begins=begins or {0: 0})
+        )
+        took.append(time.perf_counter() - began)
+        begins[claimed[-1].lane] = claimed[-1].pos + 1
+        Store.run_in(
+            conn, calls.complete_many([Held(row.id, row.token, claim) for row in claimed], [None] * 4)
+        )
+    return took[5:]

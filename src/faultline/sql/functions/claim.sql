@@ -75,7 +75,7 @@ begin
   moment := faultline.now();
 
   -- By their places on the page, which cannot change while we hold their locks: where vacuum has counted few live rows on many
-  -- pages, a search by id reads the whole index.
+  -- pages, a search by id, or a join to the lanes in the UPDATE itself, reads the whole index.
   return query
   with taken as (
     update faultline.active as job
@@ -86,17 +86,15 @@ begin
         deadline_at = moment + coalesce(job.timeout, claim.timeout),
         lease_until = moment + least(coalesce(job.lease_for, claim.lease), coalesce(job.timeout, claim.timeout)),
         attempt     = job.attempt + 1
-    from faultline.lanes as lane
     where job.ctid = any (picked)
-      and lane.id = job.lane
-    returning job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text, lane.queue::text,
-              job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text,
-              lane.priority, job.lane, job.pos
+    returning job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text, job.lane, job.pos,
+              job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text
   )
-  select taken.id, taken.token, taken.attempt, taken.max_attempts, taken.crashes, taken.task, taken.queue, taken.args,
+  select taken.id, taken.token, taken.attempt, taken.max_attempts, taken.crashes, taken.task, lane.queue::text, taken.args,
          taken.key, taken.created_at, taken.lease_for, taken.timeout, taken.retry, taken.lane, taken.pos
   from taken
-  order by taken.priority, taken.pos;   -- the urgent first, then in their line
+  join faultline.lanes as lane on lane.id = taken.lane
+  order by lane.priority, taken.pos;   -- the urgent first, then in their line
 
   if high is not null then
     perform faultline.raise_top(high, tops);
