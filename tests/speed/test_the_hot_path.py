@@ -180,7 +180,7 @@ def test_a_claim_stays_short_after_a_vacuum_under_a_pinned_horizon(database):
         pin.execute("select txid_current()")
         for _ in range(30):
             life_of_a_batch(conn)
-        begins = {}
+        begins: dict[int, int] = {}
         before = statistics.median(short_claims(conn, begins))
         conn.execute("vacuum (analyze) faultline.active")
         after = statistics.median(short_claims(conn, begins))
