@@ -11,7 +11,7 @@ FUNCTIONS = ROOT / "src/faultline/sql/functions"
 HELPERS = {
     "answer_the_rest", "be_durable", "claimed_again", "crash_delay", "enqueue_keyed", "enter", "fetch_later",
     "first_missing_range", "give_back", "hold", "lane_of", "lapse_key", "line_up", "note_refusals",
-    "put_back", "raise_dead", "raise_top", "refuse", "state_of", "take_key", "timeline", "where_is",
+    "put_back", "raise_dead", "raise_top", "refuse", "state_of", "take_key", "where_is",
     "why_refused", "worker_seen",
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import msgspec
 import psycopg
@@ -19,9 +19,11 @@ import pytest
 
 from faultline.config import Settings, WorkerConfig
 from faultline.embedded import EmbeddedServer
+from faultline.lease import Lease
 from faultline.running import work
 from faultline.store import calls
 from faultline.store.migrate import migrate
+from faultline.store.rows import Claimed
 from faultline.store.run import Store
 from tests.support import LEASE, new_job
 from tests.worker.harness import registry
@@ -69,15 +71,13 @@ def life_of_a_batch(conn: psycopg.Connection[Any]) -> None:
     Store.run_in(conn, calls.enqueue_many([new_job(args=ARGS)] * BATCH))
     claim = uuid4()
     claimed = Store.run_in(conn, calls.claim(["default"], BATCH, lease=LEASE, claim=claim))
-    leases = [Held(row.id, row.token, claim) for row in claimed]
+    leases = leases_of(claimed, claim)
     assert Store.run_in(conn, calls.complete_many(leases, [None] * BATCH)) == []
     assert len(leases) == BATCH
 
 
-class Held(msgspec.Struct):
-    job_id: int
-    token: int
-    claim: Any
+def leases_of(claimed: list[Claimed], claim: UUID) -> list[Lease]:
+    return [Lease(row.id, row.token, claim, LEASE.total_seconds(), 0.0) for row in claimed]
 
 
 def three_writes_a_row(conn: psycopg.Connection[Any]) -> None:
@@ -201,7 +201,5 @@ def short_claims(conn: psycopg.Connection[Any], begins: dict[int, int]) -> list[
         )
         took.append(time.perf_counter() - began)
         begins[claimed[-1].lane] = claimed[-1].pos + 1
-        Store.run_in(
-            conn, calls.complete_many([Held(row.id, row.token, claim) for row in claimed], [None] * 4)
-        )
+        Store.run_in(conn, calls.complete_many(leases_of(claimed, claim), [None] * 4))
     return took[5:]

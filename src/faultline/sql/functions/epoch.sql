@@ -6,7 +6,8 @@ volatile
 as $$
 declare
   known   faultline.settings;
-  here    int := ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int;   -- as in timeline.sql, without a call
+  -- The timeline, by the WAL's name: right after a promotion pg_control_checkpoint() still tells the old one.
+  here    int := ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int;
   server  bigint;
 begin
   select * into known from faultline.settings;
