@@ -14,7 +14,8 @@ COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --gene
 	--no-emit-find-links --custom-compile-command "make lock" --quiet pyproject.toml requirements/build.in
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench compare compare-page lock clean demo-env dev-env
+.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench compare compare-page lock clean demo-env dev-env \
+	model model-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +54,9 @@ drill: demo-env  ## any drill (NAME=worker-crash)
 bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARGS='NAME --quick'
 	@.venv/bin/faultline bench $(or $(ARGS),drain --jobs 20000 --workers 1 --keep full)
 
+model: dev-env model-env  ## TLC on the TLA+ model and its mutants, and real ledgers against the same relation
+	@.venv/bin/python -m proof.model $(ARGS)
+
 compare: dev-env  ## Faultline beside its peers: installs them apart, measures, makes docs/benchmarks.md
 	@.venv/bin/python -m benchmarks.peers $(ARGS)
 
@@ -66,9 +70,9 @@ lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 
 clean:  ## delete .venv, caches and the data of `faultline dev`
 	@rm -rf .venv .venv.lock .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests scripts benchmarks proof -name __pycache__ -type d -prune -exec rm -rf {} +
 
-demo-env dev-env:
+demo-env dev-env model-env:
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "faultline: no Python 3.11 or newer with venv was found; install one (Debian: apt install python3-venv)" >&2; \
 		exit 1; \
