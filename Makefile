@@ -15,7 +15,7 @@ COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --gene
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench compare compare-page lock clean demo-env dev-env \
-	model model-env
+	model model-env properties
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,9 @@ bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARG
 
 model: dev-env model-env  ## TLC on the TLA+ model and its mutants, and real ledgers against the same relation
 	@.venv/bin/python -m proof.model $(ARGS)
+
+properties: dev-env  ## Hypothesis: long histories on real PostgreSQL against a reference, and the mutants it must notice
+	@.venv/bin/python -m proof.properties $(ARGS)
 
 compare: dev-env  ## Faultline beside its peers: installs them apart, measures, makes docs/benchmarks.md
 	@.venv/bin/python -m benchmarks.peers $(ARGS)

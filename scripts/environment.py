@@ -1,7 +1,7 @@
 """Make `.venv` hold exactly what a lock file names, and this checkout in editable form.
 
-Usage: python3 scripts/environment.py demo|dev|model. It needs the standard library alone, is a no-op when nothing
-changed, and may be run twice at the same moment: the second waits for the first.
+Usage: python3 scripts/environment.py demo|dev|model. It needs the standard library alone, is a no-op when
+nothing changed, and may be run twice at the same moment: the second waits for the first.
 """
 
 import fcntl

@@ -10,7 +10,7 @@ EXTENDS Job, FiniteSets
 CONSTANTS
   Workers, Jobs,
   Most,          (* max_attempts *)
-  Verbs,         (* how handlers may end an attempt: complete fail bury snooze release drop *)
+  Verbs,         (* how handlers may end an attempt: complete fail crash bury snooze release drop *)
   Acts,          (* what people may do: cancel replay *)
   ActsMost,      (* how often people act, and how often an attempt is given back *)
   Faults,        (* crash freeze reply clock failover stop *)
@@ -128,7 +128,7 @@ Passes(l, verb) ==
 
 Outcome(l, verb) ==
   CASE verb = "complete" -> "succeeded"
-    [] verb = "fail"     -> Failure(db.row[l.job], Most)
+    [] verb \in {"fail", "crash"} -> Failure(db.row[l.job], Most)
     [] verb = "bury"     -> "dead"
     [] verb = "snooze"   -> "snoozed"
     [] verb = "release"  -> "released"
@@ -143,7 +143,7 @@ Effect(l) == [job |-> l.job, token |-> l.token, claim |-> l.claim]
 Write(l, verb) ==
   LET row == db.row[l.job]  outcome == Outcome(l, verb) IN
   /\ \E next \in After(row, outcome, Most) :
-       /\ next.crashes = row.crashes
+       /\ next.crashes = row.crashes + (IF verb = "crash" THEN 1 ELSE 0)
        /\ next.state = "later" \/ outcome \notin {"snoozed", "released"}
        /\ db' = [db EXCEPT !.row[l.job] = LeftBy(row, next),
                            !.ledger = @ \cup {Entry(l, outcome)},

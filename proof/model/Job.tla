@@ -28,11 +28,12 @@ Crashed(job)     == [job EXCEPT !.crashes = @ + 1]
 GivenBack(job)   == [job EXCEPT !.attempt = IF @ > 0 THEN @ - 1 ELSE 0]
 
 (* Every row that a lease may leave behind when it ends so; none when it cannot end so. A failure and a crash of the last
-   attempt are written down as `dead`, and so is a handler's own wish (bury.sql). *)
+   attempt are written down as `dead`, and so is a handler's own wish (bury.sql). A crash that its worker lived to tell is a
+   failure that is counted as a crash. *)
 After(job, outcome, most) ==
   CASE outcome \in Ended                   -> {Left(job, outcome)}
     [] outcome = "dead"                    -> {Left(job, "dead"), Crashed(Left(job, "dead"))}
-    [] outcome = "failed"                  -> IF job.attempt < most THEN {Left(job, "later")} ELSE {}
+    [] outcome = "failed"                  -> IF job.attempt < most THEN {Left(job, "later"), Crashed(Left(job, "later"))} ELSE {}
     [] outcome = "expired"                 -> IF job.attempt < most THEN {Crashed(Left(job, "later"))} ELSE {}
     [] outcome \in {"snoozed", "released"} -> {GivenBack(Left(job, "queued")), GivenBack(Left(job, "later"))}
     [] OTHER                               -> {}

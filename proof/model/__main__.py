@@ -17,11 +17,12 @@ from proof.model.report import Line
 from proof.model.tracing import Told
 
 AT_ONCE = 2
+WIDE = 120
 
 
 def main() -> int:
     asked = _arguments()
-    console, began = Console(soft_wrap=True), time.monotonic()
+    console, began = _console(), time.monotonic()
     command, skipped = _tlc()
     with _progress(console) as tell:
         lines = list(_configurations(command, asked.only, tell)) if command else []
@@ -40,6 +41,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=4, help="of the histories that are made up")
     parser.add_argument("--made-up", type=int, default=400, help="how many histories are made up")
     return parser.parse_args()
+
+
+def _console() -> Console:
+    """Wide enough for the table where there is no terminal to be narrow."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDE)
 
 
 def _tlc() -> tuple[list[str] | None, str]:
@@ -87,7 +94,7 @@ def _last_word(console: Console, lines: list[Line], seconds: float, skipped: str
     console.print(f"{len(lines)} checks, each as expected, {seconds:.0f} s; {report.REPORT}", style="bold")
     if skipped:
         console.print(
-            f"SKIPPED: TLC did not run, so the model itself was NOT checked: {skipped}", style="bold red"
+            f"SKIPPED: TLC did not run, and the model itself was NOT checked: {skipped}", style="bold red"
         )
     return 0
 

@@ -1,7 +1,7 @@
 """Lies about a real job: each changes one true history, and must be refused with the promise it breaks.
 
-All are told of a job that was lost once and then succeeded, as the lease race leaves it: an `expired` entry, a
-`succeeded` one, and rows of its own.
+All are told of a job that was lost once and then succeeded, as the lease race leaves it: an `expired` entry,
+a `succeeded` one, and rows of its own.
 """
 
 from collections.abc import Callable

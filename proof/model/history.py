@@ -1,4 +1,4 @@
-"""What the database tells of one job: its ledger, its row, the effects of its work. Values, and nothing else."""
+"""What the database tells of one job: its ledger, its row, the effects of its work."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass

@@ -20,8 +20,9 @@ order by entry.job_id, case when %(clock)s then entry.settled_at end, entry.toke
 """
 
 ROWS: Final = """
-select job.id as job_id, case when job.claim is null then 'queued' else 'running' end as state, job.token, job.claim,
-       job.attempt::int, job.crashes::int, job.max_attempts::int, lane.keep <> 'nothing' as kept
+select job.id as job_id, case when job.claim is null then 'queued' else 'running' end as state,
+       job.token, job.claim, job.attempt::int, job.crashes::int, job.max_attempts::int,
+       lane.keep <> 'nothing' as kept
 from faultline.active as job join faultline.lanes as lane on lane.id = job.lane
 where %(jobs)s::bigint[] is null or job.id = any (%(jobs)s)
 union all
@@ -45,8 +46,8 @@ def histories(
 ) -> Iterator[History]:
     """The history of every job that left a trace, or of these jobs, in one snapshot of an idle connection.
 
-    `effects` names a table of the work's own rows, with columns job_id, token and wrote; then every job told is held
-    to it. `clock=False` is for runs in which the server's clock was moved: moments tell nothing there.
+    `effects` names a table of the work's own rows, with columns job_id, token and wrote; then every job told
+    is held to it. `clock=False` is for runs in which the server's clock was moved: moments tell nothing then.
     """
     asked = {"jobs": jobs, "clock": clock}
     with conn.transaction(), conn.cursor(row_factory=namedtuple_row) as cursor:
@@ -76,12 +77,8 @@ def _gathered(entries: list[Any], rows: list[Any], wrote: list[Any] | None, cloc
             job_id=job_id,
             max_attempts=facts.max_attempts,
             entries=tuple(_entry(line, clock) for line in ended),
-            rows=tuple(
-                Row(line.state, line.token, line.claim, line.attempt, line.crashes) for line in standing
-            ),
-            effects=tuple(Effect(line.wrote, line.token) for line in committed)
-            if wrote is not None
-            else None,
+            rows=tuple(_row(line) for line in standing),
+            effects=None if wrote is None else tuple(Effect(line.wrote, line.token) for line in committed),
             success_kept=facts.kept,
         )
 
@@ -89,3 +86,7 @@ def _gathered(entries: list[Any], rows: list[Any], wrote: list[Any] | None, cloc
 def _entry(line: Any, clock: bool) -> Entry:
     moments = (line.claimed_at, line.settled_at) if clock else (0, 0)
     return Entry(line.outcome, line.token, line.claim, line.attempt, line.crashes, *moments)
+
+
+def _row(line: Any) -> Row:
+    return Row(line.state, line.token, line.claim, line.attempt, line.crashes)

@@ -44,7 +44,7 @@ def check(history: History) -> tuple[Breach, ...]:
 
 
 def unseen(rows: set[Row]) -> set[Row]:
-    """These rows, and what promote, retry_now and replay make of them: steps that the ledger does not know."""
+    """These rows, and what promote, retry_now and replay make of them: steps that the ledger never knows."""
     promoted = {replace(row, state="queued") for row in rows if row.state == "later"}
     replayed = {replace(row, state="queued", attempt=0, crashes=0) for row in rows if row.state == "dead"}
     return rows | promoted | replayed
@@ -78,7 +78,7 @@ def after(row: Row, outcome: str, most: int) -> tuple[Row, ...]:
         case "dead":
             return left(row, "dead"), crashed(left(row, "dead"))
         case "failed" if row.attempt < most:
-            return (left(row, "later"),)
+            return left(row, "later"), crashed(left(row, "later"))
         case "expired" if row.attempt < most:
             return (crashed(left(row, "later")),)
         case "snoozed" | "released":
@@ -154,7 +154,7 @@ def _reached(history: History, rows: set[Row]) -> bool:
 
 
 def _effects(history: History, rows: set[Row]) -> Iterator[Breach]:
-    """The work of a job that succeeded is there once, under the token that succeeded; of no other job at all."""
+    """The work of a job that succeeded is there once, under the token that succeeded; no other work is."""
     if history.effects is None:
         return
     at = len(history.entries)

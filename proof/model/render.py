@@ -1,7 +1,7 @@
 """Histories as a TLA+ module, for TLC to walk along the same relation.
 
-TLC counts to 2^31 and knows no uuids or dates. Only the order of tokens and moments and the identity of claims
-matter to the relation, so each is told by its rank.
+TLC counts to 2^31 and knows no uuids or dates. Only the order of tokens and moments and the identity of
+claims matter to the relation, so each is told by its rank.
 """
 
 from collections.abc import Iterable, Sequence

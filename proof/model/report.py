@@ -34,12 +34,12 @@ class Line:
 def table(lines: Sequence[Line]) -> Table:
     """The table for people: a line a check."""
     shown = Table(box=None, padding=(0, 1), title="Model", title_justify="left", title_style="bold")
-    for heading in ("", "kind", "config", "expected", "found"):
+    for heading in ("as expected", "kind", "config", "expected", "found"):
         shown.add_column(heading, no_wrap=True)
     shown.add_column("states or histories", justify="right")
     shown.add_column("seconds", justify="right")
     for line in lines:
-        word = Text("as expected", "green") if line.good else Text("WRONG", "bold red")
+        word = Text("yes", "green") if line.good else Text("WRONG", "bold red")
         found = Text(line.found, "default" if line.good else "bold red")
         shown.add_row(
             word, line.kind, line.name, line.expected, found, f"{line.looked_at:,}", f"{line.seconds:.1f}"

@@ -52,7 +52,21 @@ def run(tlc: list[str], module: str, config: Path, *, folder: Path = HERE, liven
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="faultline-tlc-") as scratch:
         # This TLC knows no CHECK_DEADLOCK: a model whose faults are spent stands still, and may.
-        command = [*tlc, "-deadlock", "-workers", "1", "-metadir", scratch, "-config", str(config), module]
+        java, *options = tlc
+        # TLC unpacks its own modules into the temporary folder: two at once would take them from each other.
+        command = [
+            java,
+            f"-Djava.io.tmpdir={scratch}",
+            *options,
+            "-deadlock",
+            "-workers",
+            "1",
+            "-metadir",
+            scratch,
+            "-config",
+            str(config),
+            module,
+        ]
         output = _output(command, folder)
     return Found(_word(output, liveness), _states(output), time.monotonic() - began, output)
 

@@ -53,9 +53,7 @@ def _real(command: list[str] | None, name: str, told: Sequence[History]) -> list
 def _forged(command: list[str] | None, true: History | None) -> list[Line]:
     """Each lie about a true history is refused by both, in Python with the name of what it breaks."""
     if true is None:  # without a true one there is nothing to forge: that is a failure, not a pass
-        return [
-            Line("forged", forgery.says, forgery.expects, "nothing to forge", 0, 0.0) for forgery in FORGERIES
-        ]
+        return [Line("forged", one.says, one.expects, "nothing to forge", 0, 0.0) for one in FORGERIES]
     lies = [forgery.forge(true) for forgery in FORGERIES]
     walked, seconds = _walk(command, [*lies, true]) if command else ({len(lies)}, 0.0)
     lines = []

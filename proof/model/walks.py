@@ -1,7 +1,7 @@
 """Short histories made up from a seed: half of them legal walks of the relation, half with one thing wrong.
 
-What is wrong may still happen to be legal (an entry dropped from the end, say): both checkers judge for themselves,
-and only their disagreement is an error.
+What is wrong may still happen to be legal (an entry dropped from the end, say): both checkers judge for
+themselves, and only their disagreement is an error.
 """
 
 from collections.abc import Callable
@@ -124,6 +124,10 @@ def _effects_changed(random: Random, walk: History) -> History:
 
 
 SPOILING: Final[tuple[Callable[[Random, History], History], ...]] = (
-    _entry_changed, _entry_changed, _entry_changed, _entry_dropped, _entry_twice, _entries_swapped, _row_changed,
+    *(_entry_changed,) * 3,
+    _entry_dropped,
+    _entry_twice,
+    _entries_swapped,
+    _row_changed,
     _effects_changed,
-)  # fmt: skip
+)
