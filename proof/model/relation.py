@@ -37,8 +37,9 @@ def check(history: History) -> tuple[Breach, ...]:
     rows = {NEW}
     for at, entry in enumerate(history.entries):
         following = {later for row in unseen(rows) for later in ends(row, entry, history.max_attempts)}
-        if not following or (breach := _out_of_order(history, at)):
-            return (breach if following else _name(history, at, rows),)
+        breach = _out_of_order(history, at) if following else _name(history, at, rows)
+        if breach is not None:
+            return (breach,)
         rows = following
     return tuple(_standing(history, rows)) + tuple(_effects(history, rows))
 

@@ -4,7 +4,7 @@ TLC counts to 2^31 and knows no uuids or dates. Only the order of tokens and mom
 claims matter to the relation, so each is told by its rank.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,11 +35,12 @@ def module(walked: Sequence[History]) -> str:
 
 
 def _history(history: History) -> str:
-    tokens = _ranks([0], (one.token for one in (*history.entries, *history.rows, *(history.effects or ()))))
-    moments = _ranks([], (m for one in history.entries for m in (one.claimed_at, one.settled_at)))
-    claims = {None: 0}
-    for held in (*history.entries, *history.rows):
-        claims.setdefault(held.claim, len(claims))
+    numbers = [one.token for one in history.entries] + [one.token for one in history.rows]
+    tokens = _ranks([0, *numbers, *(one.token for one in history.effects or ())])
+    moments = _ranks([moment for one in history.entries for moment in (one.claimed_at, one.settled_at)])
+    claims: dict[Hashable | None, int] = {None: 0}
+    for claim in [one.claim for one in history.entries] + [one.claim for one in history.rows]:
+        claims.setdefault(claim, len(claims))
     entries = (_entry(one, tokens[one.token], claims[one.claim], moments) for one in history.entries)
     rows = (_row(one, tokens[one.token], claims[one.claim]) for one in history.rows)
     effects = (
@@ -71,9 +72,9 @@ def _row(row: Row, token: int, claim: int) -> str:
     return _record({**facts, "attempt": row.attempt, "crashes": row.crashes})
 
 
-def _ranks(first: list[Any], values: Iterable[Any]) -> dict[Any, int]:
-    """Each value's place among all of them, from 0; those in `first` are there in any case."""
-    known = sorted({*first, *(value for value in values if value is not None)})
+def _ranks(values: Iterable[Any]) -> dict[Any, int]:
+    """Each value's place among all of them, from 0."""
+    known = sorted({value for value in values if value is not None})
     return {value: rank for rank, value in enumerate(known)}
 
 

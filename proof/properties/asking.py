@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from proof.properties.ground import Ground
@@ -19,10 +19,11 @@ class Property:
     values: dict[str, st.SearchStrategy[Any]]
     on_database: bool
 
-    def ask(self, ground: Ground, examples: int, **how: Any) -> None:
+    def ask(self, ground: Ground, examples: int, *, with_seed: int = 0, **how: Any) -> None:
         """Ask it that often; raises with the smallest values for which it is not true."""
         where = (ground,) if self.on_database else ()
 
+        @seed(with_seed)
         @chosen(examples, **how)
         @given(st.data())
         def once(data: st.DataObject) -> None:

@@ -15,7 +15,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
-from faultline.errors import DatabaseError
+from faultline.errors import DatabaseError, FaultlineError
 from proof.properties import codecs, delays, keys, tokens
 from proof.properties.asking import Property, chosen
 from proof.properties.ground import Ground, opened
@@ -30,6 +30,9 @@ ASKED: Final[tuple[Property, ...]] = (
 STEPS: Final = 40
 HUNTING: Final = 40
 """How many histories a mutant of the machine may live through; most die in the first few."""
+
+NOTICING: Final = (AssertionError, FaultlineError, OverflowError)
+"""A property says that something is wrong by an assertion, or what it calls raises what it should not."""
 
 TRUE: Final = "true"
 NOTICED: Final = "noticed"
@@ -70,19 +73,27 @@ def _found(task: Task, ground: Ground) -> tuple[str, str]:
             rewrite(ground.dsn, *edit)
         with mutant.broken():
             ask(task.name, ground, task.examples, with_seed=task.seed, hunting=True)
-    except (LookupError, psycopg.ProgrammingError, DatabaseError):
-        # A mutant that does not fit, or does not run at all, would be noticed for the wrong reason.
-        return "error", traceback.format_exc()
     except Exception as failure:
-        return NOTICED if task.mutant else "false", f"{type(failure).__name__}: {failure}".splitlines()[0]
+        if not task.mutant:
+            return "false", traceback.format_exc()
+        # A mutant that does not fit, or does not run at all, would be noticed for the wrong reason.
+        if isinstance(failure, NOTICING) and not isinstance(failure, DatabaseError):
+            return NOTICED, _first_line(failure)
+        return "error", traceback.format_exc()
     return "survived", ""
+
+
+def _first_line(failure: BaseException) -> str:
+    """What was asserted, or else what was raised."""
+    said = str(failure).splitlines()
+    return said[0] if said and said[0] else f"{type(failure).__name__}"
 
 
 def ask(name: str, ground: Ground, examples: int, *, with_seed: int = 0, hunting: bool = False) -> None:
     """Ask one property of one database. Hunting a mutant, the first failure will do: nothing is shrunk."""
     phases = {"phases": (Phase.generate,), "report_multiple_bugs": False} if hunting else {}
     if name != MACHINE:
-        next(one for one in ASKED if one.name == name).ask(ground, examples, **phases)
+        next(one for one in ASKED if one.name == name).ask(ground, examples, with_seed=with_seed, **phases)
         return
 
     @seed(with_seed)

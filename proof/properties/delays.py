@@ -58,10 +58,11 @@ def a_stored_policy_is_read_back_as_it_was(policy: Exponential | Constant) -> No
 
 @asked(answer=st.one_of(st.none(), st.timedeltas(), st.just("nonsense")), attempt=some_attempt)
 def a_policy_of_the_users_own_cannot_break_the_retry(answer: object, attempt: int) -> None:
-    decision = decide(lambda number, error: answer, attempt, OSError())  # type: ignore[arg-type, return-value]
+    decision = decide(lambda number, error: answer, attempt, OSError())  # type: ignore[arg-type]
 
     match decision:
         case Again(delay):
+            assert isinstance(delay, timedelta)
             assert timedelta(0) <= delay <= DELAY_MAX
         case Bury():
             assert answer is None

@@ -19,7 +19,7 @@ some_pair = st.one_of(
     st.tuples(some_document, some_document), some_document.map(lambda one: (one, dict(reversed(one.items()))))
 )
 some_key = st.one_of(
-    st.text(st.characters(exclude_categories=("Cs",)), max_size=4),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=4),
     st.text("k\x1f\x7f\x80\xa0é\0", max_size=4),
     st.integers(250, 260).map(lambda length: "k" * length),
 )
@@ -30,7 +30,8 @@ def one_key_is_one_request(ground: Ground, pair: tuple[dict[str, Any], dict[str,
     """Asked for twice: the same job back, or a conflict; the order of an object's names does not matter."""
     ground.conn.execute("truncate faultline.keys, faultline.active")
     first, second = (
-        NewJob("work", json.dumps(document), key="k", key_for=timedelta(hours=1)) for document in pair
+        NewJob(task="work", args=json.dumps(document), max_attempts=1, key="k", key_for=timedelta(hours=1))
+        for document in pair
     )
     made = ground.run(calls.enqueue(first))
     try:
@@ -57,7 +58,7 @@ def python_and_sql_know_the_same_keys(ground: Ground, key: str) -> None:
     except BadName:
         python = False
     try:
-        ground.run(calls.enqueue(NewJob("work", "{}", key=key)))
+        ground.run(calls.enqueue(NewJob(task="work", args="{}", max_attempts=1, key=key)))
         sql = True
     except InputError:
         sql = False

@@ -41,21 +41,14 @@ class Line:
 def table(lines: Sequence[Line]) -> Table:
     """A line a check."""
     shown = Table(box=None, padding=(0, 1), title="Properties", title_justify="left", title_style="bold")
-    for heading in ("as expected", "kind", "what", "expected", "found"):
+    for heading in ("", "what", "found"):
         shown.add_column(heading, no_wrap=True)
     shown.add_column("seconds", justify="right")
-    shown.add_column("how it was noticed", no_wrap=True, overflow="ellipsis")
+    shown.add_column("by what", overflow="fold", max_width=60)
     for line in lines:
         word = Text("yes", "green") if line.good else Text("WRONG", "bold red")
-        shown.add_row(
-            word,
-            line.kind,
-            line.name,
-            line.expected,
-            line.found,
-            f"{line.seconds:.1f}",
-            Text(line.first, "dim"),
-        )
+        first = line.first if line.good else ""
+        shown.add_row(word, line.name, line.found, f"{line.seconds:.1f}", Text(first[:60], "dim"))
     return shown
 
 

@@ -36,7 +36,7 @@ some_acts = st.lists(st.sampled_from((*HAPPENS, *LOST, *CLAIMS, *CLAIMS)), min_s
 def tokens_grow_over_any_sequence(ground: Ground, acts: list[str]) -> None:
     """And the number just issued is the one that the fence lets through, and no other."""
     ground.clear()
-    job_id = ground.run(calls.enqueue(NewJob("work", "{}", max_attempts=10_000)))
+    job_id = ground.run(calls.enqueue(NewJob(task="work", args="{}", max_attempts=10_000)))
     issued: list[Lease] = []
     for act in acts:
         if act in HAPPENS:
