@@ -67,7 +67,7 @@ Insert(r) ==
   IF Intact("key") /\ Made(r) # {} THEN db' = db
   ELSE \E j \in Jobs :
          /\ RequestOf(j) = r /\ db.row[j].state = "none"
-         /\ db' = [db EXCEPT !.row[j] = New]
+         /\ \E fresh \in Fresh : db' = [db EXCEPT !.row[j] = fresh]
 
 Enqueue(r) ==
   /\ asked[r] \in {"no", "unknown"}

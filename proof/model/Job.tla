@@ -15,6 +15,9 @@ Over    == Ended \cup {"dead"}
 New    == [state |-> "queued", token |-> 0, claim |-> Nobody, attempt |-> 0, crashes |-> 0]
 NoJob  == [New EXCEPT !.state = "none"]
 
+(* enqueue.sql: due now, or later. *)
+Fresh == {New, [New EXCEPT !.state = "later"]}
+
 (* The fence: all three values, on a row that is leased. *)
 Holds(job, token, claim) == job.state = "running" /\ job.token = token /\ job.claim = claim
 

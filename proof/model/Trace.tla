@@ -15,7 +15,7 @@ More  == at < Len(Of.entries)
 
 Init ==
   /\ which \in 1..Len(Histories)
-  /\ at = 0 /\ job = New /\ used = {} /\ moment = 0 /\ over = FALSE
+  /\ at = 0 /\ job \in Fresh /\ used = {} /\ moment = 0 /\ over = FALSE
 
 (* Steps that the ledger does not know. *)
 Unseen ==

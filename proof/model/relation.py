@@ -12,6 +12,8 @@ from proof.model.history import Entry, History, Row
 ENDED: Final = ("succeeded", "cancelled")
 WAITING: Final = ("queued", "later")
 NEW: Final = Row("queued")
+FRESH: Final = frozenset({NEW, Row("later")})
+"""A job begins due, or for later."""
 NEXT: Final = "Next"
 """What a breach is called when no step of the relation leads there, and no invariant has a name for it."""
 
@@ -34,7 +36,7 @@ def check(history: History) -> tuple[Breach, ...]:
     >>> check(History(job_id=7, max_attempts=3, entries=(won, replace(won, token=2, claim="y"))))[0].invariant
     'OneEffect'
     """
-    rows = {NEW}
+    rows = set(FRESH)
     for at, entry in enumerate(history.entries):
         following = {later for row in unseen(rows) for later in ends(row, entry, history.max_attempts)}
         breach = _out_of_order(history, at) if following else _name(history, at, rows)

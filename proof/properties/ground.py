@@ -13,6 +13,7 @@ from faultline.store.call import Call
 from faultline.store.run import Store
 from proof.model.ledger import histories
 from proof.model.relation import check
+from tests.promises.rewriting import shipped_source
 
 T = TypeVar("T")
 
@@ -25,6 +26,15 @@ create schema still;
 create table still.clock as select '2030-01-01 00:00+00'::timestamptz as moment;
 create table still.effects (
   job_id bigint not null, token bigint not null, claim uuid not null, wrote text not null);
+create table still.server as
+  select 1 as timeline, control.system_identifier, '2030-01-01 00:00+00'::timestamptz as started
+  from pg_control_system() as control;
+create function still.walfile() returns text language sql volatile
+  as $$ select lpad(to_hex(timeline), 8, '0') || repeat('0', 16) from still.server $$;
+create function still.control() returns still.server language sql volatile
+  as $$ select server from still.server $$;
+create function still.started() returns timestamptz language sql volatile
+  as $$ select started from still.server $$;
 create or replace function faultline.now() returns timestamptz language sql volatile
   as $$ select moment from still.clock $$;
 """
@@ -35,6 +45,12 @@ truncate faultline.active, faultline.later, faultline.dead, faultline.ledger, fa
 update still.clock set moment = '2030-01-01 00:00+00';
 update faultline.rounds set round_at = '-infinity', hold_until = '-infinity', walked_at = '-infinity';
 """
+
+SERVER: Final = {
+    "pg_walfile_name(pg_current_wal_lsn())": "still.walfile()",
+    "pg_control_system()": "still.control()",
+    "pg_postmaster_start_time()": "still.started()",
+}
 
 SIGHTS: Final = "select id, state, token, attempt, crashes, key, lease_until from faultline.jobs"
 
@@ -48,6 +64,16 @@ class Ground:
         self.counts: Counter[str] = Counter()
         if self.conn.execute("select to_regnamespace('still')").fetchone() == (None,):
             self.conn.execute(STILL_CLOCK)
+            self._be_any_server()
+
+    def _be_any_server(self) -> None:
+        """Have the epoch read timeline, identity and start from a table: then a promotion is an act."""
+        source = shipped_source(self.conn, "epoch")
+        for real, played in SERVER.items():
+            if real not in source:
+                raise LookupError(f"faultline.epoch does not say {real!r}: mend the ground")
+            source = source.replace(real, played)
+        self.conn.execute(source.encode())
 
     def close(self) -> None:
         self.conn.close()

@@ -5,11 +5,11 @@ all that a reader sees must be what the reference says, and audit and relation m
 """
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from faultline.errors import KeyConflict, LeaseLost, WrongState
 from faultline.job import NewJob
@@ -19,6 +19,8 @@ from faultline.store.call import Call
 from faultline.store.run import Store
 from proof.properties.ground import BEGINNING, Ground
 from proof.properties.reference import KEY_FOR, LEASE, Held, Known, Name, Reference
+
+T = TypeVar("T")
 
 QUEUES: Final = ("one", "two")
 LEASES_MAX: Final = 12
@@ -30,6 +32,7 @@ ROUNDS_MAX: Final = 10
 some_queue = st.sampled_from(QUEUES)
 some_queues = st.sampled_from((QUEUES, ("one",), ("two",)))
 some_delay = st.sampled_from((timedelta(0), timedelta(seconds=5), timedelta(minutes=2)))
+some_start = st.sampled_from((timedelta(0), timedelta(0), timedelta(0), timedelta(seconds=5)))
 some_time = st.sampled_from([timedelta(seconds=s) for s in (1, 5, 10, 16, 70)] + [timedelta(hours=2)])
 some_verb = st.sampled_from(("complete", "complete", "fail", "snooze", "release", "bury", "drop_claimed"))
 some_place = st.integers(0, 100)
@@ -50,7 +53,7 @@ class Machine(RuleBasedStateMachine):
         self.leases: list[Held] = []
         self.steps = 0
 
-    def run(self, call: Call[Any]) -> Any:
+    def run(self, call: Call[T]) -> T:
         return self.ground.run(call)
 
     def seen(self, what: str, times: int = 1) -> None:
@@ -58,7 +61,12 @@ class Machine(RuleBasedStateMachine):
 
     # Producers.
 
-    @rule(queue=some_queue, priority=st.sampled_from((0, 0, 5)), most=st.integers(1, 3), delay=some_delay)
+    @initialize(jobs=st.integers(1, 4))
+    def some_jobs(self, jobs: int) -> None:
+        for number in range(jobs):
+            self.enqueue(QUEUES[number % 2], 0, 3, timedelta(0))
+
+    @rule(queue=some_queue, priority=st.sampled_from((0, 0, 5)), most=st.integers(1, 3), delay=some_start)
     def enqueue(self, queue: str, priority: int, most: int, delay: timedelta) -> None:
         new = NewJob(task="work", args="{}", queue=queue, priority=priority, max_attempts=most, delay=delay)
         job_id = self.run(calls.enqueue(new))
@@ -90,6 +98,11 @@ class Machine(RuleBasedStateMachine):
             assert job_id == name.job_id, f"OneEffect: key {key} made a second job"
 
     # Workers.
+
+    @rule()
+    def claim_all(self) -> None:
+        """What a worker does most of the time."""
+        self.claim(QUEUES, 3)
 
     @rule(queues=some_queues, room=st.integers(1, 3))
     def claim(self, queues: tuple[str, ...], room: int) -> None:
@@ -160,7 +173,9 @@ class Machine(RuleBasedStateMachine):
         for held in through:
             self.told.settle(held, "fail" if failed else "complete", delay)
         wrong = {(held.job_id, held.token) for held in chosen if held not in through}
-        assert {(answer.id, answer.token) for answer in refused} == wrong, f"NoZombie: {refused} of {chosen}"
+        assert {(answer.job_id, answer.token) for answer in refused} == wrong, (
+            f"NoZombie: {refused} of {chosen}"
+        )
         self.seen("stale writes refused", len(wrong))
 
     def _effects_of(self, through: list[Held]) -> None:
@@ -177,7 +192,7 @@ class Machine(RuleBasedStateMachine):
         answers = self.run(calls.heartbeat([_lease(held) for held in chosen], seconds))
 
         expected = {held.job_id: self.told.beat(held, seconds) for held in chosen}
-        assert {beat.id: beat.answer for beat in answers} == expected
+        assert {beat.job_id: beat.answer for beat in answers} == expected
         self.seen("beats lost", sum(word != "held" for word in expected.values()))
 
     @precondition(lambda self: self.leases)
@@ -211,7 +226,7 @@ class Machine(RuleBasedStateMachine):
     # People.
 
     @precondition(lambda self: self.told.jobs)
-    @rule(place=some_place, act=st.sampled_from(("cancel", "retry_now", "replay")))
+    @rule(place=some_place, act=st.sampled_from(("cancel", "retry_now", "retry_now", "replay", "replay")))
     def act(self, place: int, act: str) -> None:
         job_id = list(self.told.jobs)[place % len(self.told.jobs)]
         may = getattr(self.told, act)(job_id)
@@ -231,14 +246,14 @@ class Machine(RuleBasedStateMachine):
         assert set(self.run(calls.replay_many())) == dead
         self.seen("replay", len(dead))
 
-    @precondition(lambda self: self.told.jobs)
-    @rule(queue=some_queue)
-    def pause_or_resume(self, queue: str) -> None:
-        if queue in self.told.paused:
-            self.run(calls.resume(queue))
-        else:
+    @rule(queue=some_queue, pause=st.sampled_from((True, False, False)))
+    def pause_or_resume(self, queue: str, pause: bool) -> None:
+        if pause:
             self.run(calls.pause(queue))
-        self.told.paused ^= {queue}
+            self.told.paused |= {queue}
+        elif queue in self.told.paused:
+            self.run(calls.resume(queue))
+            self.told.paused -= {queue}
 
     # What must be true after each of them.
 
