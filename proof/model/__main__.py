@@ -17,7 +17,7 @@ from proof.model.report import Line
 from proof.model.tracing import Told
 
 AT_ONCE = 2
-WIDE = 120
+WIDE = 130
 
 
 def main() -> int:
@@ -60,7 +60,8 @@ def _configurations(command: list[str], only: str, tell: Told) -> Iterator[Line]
     chosen = [config for config in configs.every() if only in config.name]
 
     def check(config: Config) -> Line:
-        found = tlc.run(command, "Faultline.tla", config.path, liveness=config.liveness)
+        brief = config.kind != "model"
+        found = tlc.run(command, "Faultline.tla", config.path, liveness=config.liveness, brief=brief)
         tell(f"{config.name}: {found.word}")
         if found.word == "error":
             sys.stderr.write(found.output)

@@ -23,7 +23,7 @@ def legal(command: list[str], walked: Sequence[History], folder: Path) -> tuple[
     (folder / f"{MODULE}.tla").write_text(module(walked))
     config = folder / "Trace.cfg"
     config.write_text(CONFIG)
-    found = tlc.run(command, "Trace.tla", config, folder=folder)
+    found = tlc.run(command, "Trace.tla", config, folder=folder, brief=True)
     said = [line for line in found.output.splitlines() if line.startswith('<<"legal", ')]
     return {int(line.removeprefix('<<"legal", ').removesuffix(">>")) - 1 for line in said}, found
 

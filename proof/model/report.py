@@ -36,8 +36,8 @@ def table(lines: Sequence[Line]) -> Table:
     shown = Table(box=None, padding=(0, 1), title="Model", title_justify="left", title_style="bold")
     for heading in ("as expected", "kind", "config", "expected", "found"):
         shown.add_column(heading, no_wrap=True)
-    shown.add_column("states or histories", justify="right")
-    shown.add_column("seconds", justify="right")
+    shown.add_column("looked at", justify="right", no_wrap=True)
+    shown.add_column("seconds", justify="right", no_wrap=True)
     for line in lines:
         word = Text("yes", "green") if line.good else Text("WRONG", "bold red")
         found = Text(line.found, "default" if line.good else "bold red")

@@ -44,15 +44,21 @@ def find() -> list[str]:
     if spec is None or spec.origin is None:
         raise NoTlc("TLC is not installed: `make model` installs requirements/model.lock")
     jar = Path(spec.origin).with_name("tla2tools.jar")
-    return [java, MEMORY, "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-cp", str(jar), "tlc2.TLC"]
+    return [java, MEMORY, "-XX:+UseParallelGC", "-cp", str(jar), "tlc2.TLC"]
 
 
-def run(tlc: list[str], module: str, config: Path, *, folder: Path = HERE, liveness: str = "") -> Found:
-    """Check one configuration. `liveness` is the name of its temporal property: TLC does not tell it."""
+def run(
+    tlc: list[str], module: str, config: Path, *, folder: Path = HERE, liveness: str = "", brief: bool = False
+) -> Found:
+    """Check one configuration. `liveness` is the name of its temporal property: TLC does not tell it.
+
+    `brief` says that it ends after some hundred states: then Java need not work hard on its own code first.
+    """
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="faultline-tlc-") as scratch:
         # This TLC knows no CHECK_DEADLOCK: a model whose faults are spent stands still, and may.
         java, *options = tlc
+        options = ["-XX:TieredStopAtLevel=1", *options] if brief else options
         # TLC unpacks its own modules into the temporary folder: two at once would take them from each other.
         command = [
             java,

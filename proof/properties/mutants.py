@@ -129,9 +129,9 @@ OF_THE_MACHINE: Final = (
         (("claim", "greatest(number, job.token + 1)", "greatest(job.token, 1)"),),
     ),
     Mutant(
-        "a replayed job has a key that another has taken",
+        "the key of a dead job never lapses",
         MACHINE,
-        (("raise_dead", "case when named.job_id is not null then raised.key end", "raised.key"),),
+        (("put_back", "judged.key is not null and judged.dies_of is not null", "false"),),
     ),
     Mutant("any job can be replayed", MACHINE, (("replay", "if place <> 'dead' then", "if false then"),)),
     Mutant(
