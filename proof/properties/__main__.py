@@ -38,8 +38,8 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m proof.properties", description=__doc__)
-    parser.add_argument("--examples", type=int, default=100, help="histories of the machine, in all")
-    parser.add_argument("--values", type=int, default=300, help="values that each property is asked with")
+    parser.add_argument("--examples", type=int, default=120, help="histories of the machine, in all")
+    parser.add_argument("--values", type=int, default=200, help="values that each property is asked with")
     parser.add_argument("--only", default="", help="only what has this in its name")
     return parser.parse_args()
 

@@ -29,11 +29,11 @@ ASKED: Final[tuple[Property, ...]] = (
     *delays.PROPERTIES, *codecs.PROPERTIES, *keys.PROPERTIES, *tokens.PROPERTIES,
 )  # fmt: skip
 STEPS: Final = 50
-HUNTING: Final = 100
+HUNTING: Final = 80
 """How many histories a mutant of the machine may live through; most die in the first few."""
 
-NOTICING: Final = (AssertionError, FaultlineError, OverflowError)
-"""A property says that something is wrong by an assertion, or what it calls raises what it should not."""
+NOTICING: Final = (AssertionError, FaultlineError, OverflowError, psycopg.IntegrityError)
+"""An assertion says that something is wrong, or a constraint, or a verb that raises what it should not."""
 
 HUNTED_EVERY: Final = 6
 """A mutant that only the audit notices may live for a few steps."""

@@ -45,7 +45,7 @@ class Machine(RuleBasedStateMachine):
     """One history. `ground` is set by whoever makes the class for a run."""
 
     ground: Ground
-    audit_every = 2
+    audit_every = 4
     """After how many steps the audit is asked; its questions are most of what a step costs."""
 
     def __init__(self) -> None:
@@ -102,10 +102,19 @@ class Machine(RuleBasedStateMachine):
 
     # Workers.
 
-    @rule()
-    def claim_all(self) -> None:
-        """What a worker does most of the time."""
-        self.claim(QUEUES, 3)
+    @rule(queue=some_queue, verb=some_verb, delay=some_delay)
+    def an_attempt(self, queue: str, verb: str, delay: timedelta) -> None:
+        """What a worker does most of the time: claim, and settle what it got last."""
+        self.a_lease(queue)
+        if self._held():
+            self._settle(self._held()[-1], verb, delay)
+
+    @rule(queue=some_queue)
+    def a_lease(self, queue: str) -> None:
+        """A claim that finds work, if need be made for it; unless its queue is paused."""
+        if not self.told.due((queue,)):
+            self.enqueue(queue, 0, 2, timedelta(0))
+        self.claim((queue,), 3)
 
     @rule(queues=some_queues, room=st.integers(1, 3))
     def claim(self, queues: tuple[str, ...], room: int) -> None:
@@ -126,12 +135,6 @@ class Machine(RuleBasedStateMachine):
     def _lease(self, place: int) -> Held:
         recent = self.leases[-LEASES_MAX:][::-1]
         return recent[place % len(recent)]
-
-    @precondition(lambda self: self.leases)
-    @rule(verb=some_verb, delay=some_delay)
-    def settle_the_newest(self, verb: str, delay: timedelta) -> None:
-        """What a worker does most of the time."""
-        self._settle(self.leases[-1], verb, delay)
 
     @precondition(lambda self: self.leases)
     @rule(place=some_place, verb=some_verb, delay=some_delay)
@@ -201,9 +204,10 @@ class Machine(RuleBasedStateMachine):
             )
 
     @precondition(lambda self: self.leases)
-    @rule(places=st.lists(some_place, min_size=1, max_size=3), lease=st.sampled_from((2, 15, 7200)))
-    def heartbeat(self, places: list[int], lease: int) -> None:
-        chosen = list({(held := self._lease(place)).job_id: held for place in places}.values())
+    @rule(place=some_place, lease=st.sampled_from((2, 15, 7200)))
+    def heartbeat(self, place: int, lease: int) -> None:
+        """For all in hand, and for one that may be stale."""
+        chosen = list({held.job_id: held for held in (*self._held(), self._lease(place))}.values())
         seconds = timedelta(seconds=lease)
         answers = self.run(calls.heartbeat([_lease(held) for held in chosen], seconds))
 
@@ -222,10 +226,15 @@ class Machine(RuleBasedStateMachine):
 
     # Time and the watchdog.
 
-    @rule(by=some_time)
-    def time_passes(self, by: timedelta) -> None:
+    @rule(by=some_time, then=st.sampled_from(("watchdog", "watchdog", "key", "")))
+    def time_passes(self, by: timedelta, then: str) -> None:
+        """And somebody who waited for it acts."""
         self.ground.move(by)
         self.told.now += by
+        if then == "watchdog":
+            self.watchdog(True)
+        elif then == "key":
+            self.enqueue_keyed("one", "a", 1)
 
     @rule(first=st.sampled_from((True, True, False)))
     def watchdog(self, first: bool) -> None:
@@ -245,7 +254,10 @@ class Machine(RuleBasedStateMachine):
     # People.
 
     @precondition(lambda self: self.told.jobs)
-    @rule(place=some_place, act=st.sampled_from(("cancel", "retry_now", "retry_now", "replay", "replay")))
+    @rule(
+        place=some_place,
+        act=st.sampled_from(("cancel", "retry_now", "retry_now", "replay", "replay", "replay")),
+    )
     def act(self, place: int, act: str) -> None:
         job_id = list(self.told.jobs)[place % len(self.told.jobs)]
         may = getattr(self.told, act)(job_id)
@@ -267,7 +279,7 @@ class Machine(RuleBasedStateMachine):
         assert set(raised) == dead
         self.seen("replay", len(dead))
 
-    @rule(queue=some_queue, pause=st.sampled_from((True, False, False)))
+    @rule(queue=some_queue, pause=st.sampled_from((True, False, False, False)))
     def pause_or_resume(self, queue: str, pause: bool) -> None:
         if pause:
             self.run(calls.pause(queue))
