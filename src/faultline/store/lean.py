@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+from functools import cached_property
 from typing import Any, Final, TypeVar
 
-from psycopg import AsyncConnection, OperationalError
+from psycopg import AsyncConnection, Connection, OperationalError
 from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg.waiting import Ready, Wait
+
+from faultline.store.spoken import Spoken
 
 T = TypeVar("T")
 
@@ -23,6 +26,11 @@ class LeanConnection(AsyncConnection[Any]):
     The timer is there to notice Ctrl-C, of which asyncio tells by itself.
     """
 
+    @cached_property
+    def spoken(self) -> Spoken:
+        """Calls without a cursor, on this connection."""
+        return Spoken(self)
+
     async def wait(self, gen: PQGen[T], interval: float = 0.0, timeout: float | None = None) -> T:
         if timeout is not None:
             return await super().wait(gen, interval or 0.1, timeout)
@@ -34,6 +42,15 @@ class LeanConnection(AsyncConnection[Any]):
                 with contextlib.suppress(Exception):
                     await self.cancel_safe(timeout=CANCEL_SECONDS_MAX)
             raise
+
+
+class PlainConnection(Connection[Any]):
+    """The driver's own, which waits cheaply enough, with calls that need no cursor."""
+
+    @cached_property
+    def spoken(self) -> Spoken:
+        """Calls without a cursor, on this connection."""
+        return Spoken(self)
 
 
 async def _wait(gen: PQGen[T], fileno: int) -> T:
