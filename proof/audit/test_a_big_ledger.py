@@ -29,7 +29,7 @@ cross join generate_series(1, %s) as number
 
 @pytest.fixture
 def big(db: Db, store: Store, clock: Clock) -> Db:
-    """A ledger of two hundred thousand successes, which nobody has analysed: the planner knows nothing of it."""
+    """Two hundred thousand successes, which nobody has analysed: the planner knows nothing of them."""
     lives.succeeds(store, clock)
     db.execute(MANY.encode(), [ROWS - 1])
     return db

@@ -120,6 +120,12 @@ def test_what_was_typed_wrongly_exits_with_2(on, words):
     assert told.exit_code == 2, told.output
 
 
+def test_without_a_database_to_look_at_it_exits_with_2(run):
+    told = run("audit")
+
+    assert told.exit_code == 2, told.output
+
+
 def test_a_table_of_effects_is_held_against_the_ledger(on, store, clock, db: Db):
     job_id = lives.succeeds(store, clock)
     db.execute("create table paid (job_id bigint, token bigint)")
