@@ -1,0 +1,1 @@
+"""Fail points: real processes are killed and frozen at every named point, and the oracle judges what is left."""
