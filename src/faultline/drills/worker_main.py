@@ -31,7 +31,7 @@ def main() -> int:
     configure_logging(sys.stderr, json=True, level="debug")
     logging.getLogger().setLevel(logging.INFO)
     logging.getLogger("faultline.events").setLevel(logging.DEBUG)
-    workloads.me = order["name"]
+    workloads.me = os.environ["FAULTLINE_DRILL_WORKER"] = order["name"]  # children inherit it
     if order.get("gate"):
         with connect(order["dsn"]) as conn, conn.transaction():
             pass_through(conn, order["gate"])

@@ -1,6 +1,7 @@
 """The work that drills play with: a small app whose handlers write effect rows through `job.transaction`."""
 
 import asyncio
+import os
 from datetime import timedelta
 from typing import Final
 
@@ -16,8 +17,8 @@ SAY_COMMITTED: Final = "select pg_notify(current_schema(), %s)"
 FLAKY_EVERY: Final = 25
 
 app = Faultline()
-me = "nobody"
-"""The name of the worker this process is; `worker_main` sets it."""
+me = os.environ.get("FAULTLINE_DRILL_WORKER", "nobody")
+"""The name of the worker this process is, or is a child of; `worker_main` sets it."""
 
 
 # A plain handler, not an async one: a thread cannot be cancelled, so what it was about to send is sent.

@@ -6,10 +6,16 @@ import pytest
 
 from faultline import errors
 from tests.promises.rewriting import rewrite
-from tests.promises.sabotage import of_ownership, of_the_commit, of_the_fence, of_time
+from tests.promises.sabotage import of_crashes, of_ownership, of_the_commit, of_the_fence, of_time
 from tests.promises.sabotage.mutant import sabotage
 
-MUTANTS = [*of_ownership.MUTANTS, *of_the_fence.MUTANTS, *of_time.MUTANTS, *of_the_commit.MUTANTS]
+MUTANTS = [
+    *of_ownership.MUTANTS,
+    *of_the_fence.MUTANTS,
+    *of_time.MUTANTS,
+    *of_the_commit.MUTANTS,
+    *of_crashes.MUTANTS,
+]
 RED = (AssertionError, pytest.fail.Exception, errors.FaultlineError)
 
 
