@@ -7,7 +7,7 @@ time when a star follows. Unarmed, `reach` costs one test of an empty dict.
 import os
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, cast, get_args
 
 from faultline.errors import ConfigError
@@ -31,7 +31,8 @@ EXIT_CODE: Final = 86
 companions: list[int] = []
 """Processes that `freeze` stops together with this one: the pacemaker, or it would go on beating."""
 
-_armed: dict[str, tuple[Action, bool]] = {}
+_armed: dict[str, tuple[Action | Callable[[], None], bool]] = {}
+_brought: dict[str, Callable[[], None]] = {}
 
 
 def reach(name: str) -> None:
@@ -54,7 +55,22 @@ def arm(text: str) -> None:
     """
     wanted = dict(_read(part.strip()) for part in text.split(",") if part.strip())
     _armed.clear()
+    _armed.update({name: (act, True) for name, act in _brought.items()})
     _armed.update(wanted)
+
+
+def bring(name: str, act: Callable[[], None]) -> None:
+    """Have something of the drill's own done whenever this place is reached; it stays, however others are armed.
+
+    >>> bring("started", lambda: print("here"))
+    >>> reach("started")
+    here
+    >>> _ = _brought.pop("started"), arm("")
+    """
+    if name not in NAMES:
+        raise ConfigError(f"there is no fail point {name!r}; choose from {', '.join(NAMES)}")
+    _brought[name] = act
+    _armed[name] = (act, True)
 
 
 def arm_from_environment(environment: Mapping[str, str] = os.environ) -> None:
@@ -93,6 +109,8 @@ def _fire(name: str) -> None:
             os._exit(EXIT_CODE)
         case "raise":
             raise RuntimeError(f"fail point {name}")
+        case brought:
+            brought()
 
 
 def freeze() -> None:
