@@ -11,7 +11,7 @@ struck, and that it struck once.
 import os
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal, cast, get_args
 
@@ -57,7 +57,8 @@ EXIT_CODE: Final = 86
 companions: list[int] = []
 """Processes that `freeze` stops together with this one: the pacemaker, or it would go on beating."""
 
-_armed: dict[str, tuple[Action, bool]] = {}
+_armed: dict[str, tuple[Action | Callable[[], None], bool]] = {}
+_brought: dict[str, Callable[[], None]] = {}
 _once: Path | None = None
 
 
@@ -81,7 +82,22 @@ def arm(text: str) -> None:
     """
     wanted = dict(_read(part.strip()) for part in text.split(",") if part.strip())
     _armed.clear()
+    _armed.update({name: (act, True) for name, act in _brought.items()})
     _armed.update(wanted)
+
+
+def bring(name: str, act: Callable[[], None]) -> None:
+    """Have something of the drill's own done whenever this place is reached; it stays, however others are armed.
+
+    >>> bring("started", lambda: print("here"))
+    >>> reach("started")
+    here
+    >>> _ = _brought.pop("started"), arm("")
+    """
+    if name not in NAMES:
+        raise ConfigError(f"there is no fail point {name!r}; choose from {', '.join(NAMES)}")
+    _brought[name] = act
+    _armed[name] = (act, True)
 
 
 def arm_from_environment(environment: Mapping[str, str] = os.environ) -> None:
@@ -125,6 +141,8 @@ def _fire(name: str) -> None:
             os._exit(EXIT_CODE)
         case "raise":
             raise RuntimeError(f"fail point {name}")
+        case brought:
+            brought()
 
 
 def _is_first(trace: Path) -> bool:

@@ -63,8 +63,10 @@ class Lane:
         match moment.what:
             case "claimed":
                 self._put(at, "●", self._colour, f"token {moment.token}")
-            case "frozen" | "killed":
+            case "frozen" | "killed" | "stalled" | "halted":
                 self._put(at, "■", "bold yellow", moment.what)
+            case "resumed" | "promoted":
+                self._put(at, "●", self._colour, moment.what)
             case "lease_ends":
                 self._put(at, "╌", "red", "lease runs out")
             case "succeeded":

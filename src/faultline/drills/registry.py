@@ -2,20 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from datetime import timedelta
+from typing import Final, Literal
 
-from faultline.drills import lease_race, worker_crash
+from faultline.drills import crash_mid_apply, lease_race, self_zombie, worker_crash
 from faultline.drills.scene import Scene
+from faultline.drills.stage import LEASE
+
+Need = Literal["a database", "a server of its own"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drill:
-    """A rehearsed fault: how it is played, and which SQL file judges it."""
+    """A rehearsed fault: how it is played, which SQL file judges it, and what must be seen or it is void."""
 
     name: str
     summary: str
     play: Callable[[Scene], None]
     verdict: str
+    needs: Need = "a database"
+    must_see: tuple[str, ...] = ()
+    lease: timedelta = LEASE
 
 
 DRILLS: Final[dict[str, Drill]] = {
@@ -26,12 +33,28 @@ DRILLS: Final[dict[str, Drill]] = {
             summary="a worker is frozen in its commit, loses its job, wakes, and is refused",
             play=lease_race.play,
             verdict="lease_race",
+            must_see=("frozen", "expired", "refused"),
         ),
         Drill(
             name="worker-crash",
             summary="a worker is killed in mid-job; its lease runs out and another does the work",
             play=worker_crash.play,
             verdict="worker_crash",
+            must_see=("killed", "expired"),
+        ),
+        Drill(
+            name="crash-mid-apply",
+            summary="a worker is killed between its effect and its commit, with three jobs in hand at three places",
+            play=crash_mid_apply.play,
+            verdict="crash_mid_apply",
+            must_see=("killed", "expired", "committed before the kill"),
+        ),
+        Drill(
+            name="self-zombie",
+            summary="a worker stalls past its lease and claims its own job again; its older attempt is refused",
+            play=self_zombie.play,
+            verdict="self_zombie",
+            must_see=("stalled", "expired", "refused", "late commit refused"),
         ),
     )
 }

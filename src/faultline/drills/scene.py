@@ -2,11 +2,14 @@
 
 import contextlib
 import signal
+from collections.abc import Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
 from faultline.drills import barriers
+from faultline.drills.looking import wait_until
+from faultline.drills.pauses import Pause
 from faultline.drills.processes import Keeper, WorkerProcess
 from faultline.drills.stage import LEASE, Stage
 from faultline.drills.trace import DRILL, Sign, Trace
@@ -25,6 +28,9 @@ class Scene:
         self.trace = trace
         self.lease = lease
         self.job = 0
+        self.jobs: list[int] = []
+        self.chapters: dict[int, str] = {}
+        """The jobs whose stories are worth telling, each with its title; else it is the story of `job`."""
         self._stack = contextlib.ExitStack()
         self._workers: list[WorkerProcess] = []
 
@@ -45,19 +51,27 @@ class Scene:
         self._stack.close()
 
     def enqueue(self) -> int:
-        """Put the job that this run is about in its queue."""
+        """Put a job in the queue of this run; the last one is the job that the run is about."""
         new = transfer.using(queue=self.stage.queue).new(AMOUNT)
         self.job = Store.run_in(self.conn, calls.enqueue(new))
+        self.jobs.append(self.job)
         self.trace.tell(Sign(DRILL, "enqueued", {"job_id": self.job, "task": new.task, "queue": new.queue}))
         return self.job
 
     def worker(
-        self, who: str, *, gate: str | None = None, failpoints: str = "", jobs_max: int = 2
+        self,
+        who: str,
+        *,
+        gate: str | None = None,
+        failpoints: str = "",
+        jobs_max: int = 2,
+        pauses: Sequence[Pause] = (),
+        queue: str | None = None,
     ) -> WorkerProcess:
         """Start a worker process; with a gate, it comes no further than that barrier until it is opened."""
         order: dict[str, Any] = {
-            "dsn": self.stage.dsn, "queue": self.stage.queue, "lease_seconds": self.lease.total_seconds(),
-            "gate": gate, "jobs_max": jobs_max,
+            "dsn": self.stage.dsn, "queue": queue or self.stage.queue, "gate": gate, "jobs_max": jobs_max,
+            "lease_seconds": self.lease.total_seconds(), "pauses": pauses,
         }  # fmt: skip
         worker = WorkerProcess(who, order, self.trace, self.keeper, failpoints)
         self._workers.append(worker)
@@ -71,21 +85,26 @@ class Scene:
         """Let everybody pass this barrier."""
         barriers.open(self.conn, barrier)
 
-    def see(self, who: str, what: str, note: str | None = None) -> None:
-        """Write down what was done to a process, in the database and in the trace."""
+    def wait_until(self, question: str, about: Sequence[Any], what: str) -> None:
+        """Return when the database answers with a row."""
+        wait_until(self.conn, question, about, what)
+
+    def see(self, who: str, what: str, note: str | None = None, *, job: int | None = None) -> None:
+        """Write down what was done to a process, in the database and in the trace; a note is how it is told."""
+        about = job or self.job
         self.conn.execute(
             "insert into sightings (job_id, who, what, note) values (%s, %s, %s, %s)",
-            [self.job, who, what, note],
+            [about, who, what, note],
         )
-        self.trace.tell(Sign(DRILL, what, {"worker": who, "job_id": self.job}))
+        self.trace.tell(Sign(DRILL, what, {"worker": who, "job_id": about}))
 
-    def see_lease_of(self, who: str) -> None:
+    def see_lease_of(self, who: str, *, job: int | None = None) -> None:
         """Write down until when the job is leased: its holder frozen or dead, nobody moves that any more."""
         self.conn.execute(
             "insert into sightings (job_id, who, what, at)"
             " select job.id, %s, 'lease_ends', job.lease_until from faultline.get_job(%s) as job"
             " where job.lease_until is not null",
-            [who, self.job],
+            [who, job or self.job],
         )
 
     def stop(self, *workers: WorkerProcess) -> None:

@@ -48,7 +48,7 @@ class Moment:
             case end if end in ENDS:
                 return ENDS[end].format(token=self.token)
             case seen:
-                return SEEN.get(seen, seen)
+                return self.note or SEEN.get(seen, seen)
 
     def _why_refused(self) -> str:
         reason, _, current = (self.note or "").partition("/")

@@ -1,7 +1,8 @@
 """A worker process for a drill: `python -m faultline.drills.worker_main`, its order as JSON on stdin.
 
-It is the ordinary worker with its ordinary pacemaker and watchdog. Only two things are a drill's: it may
-wait at a barrier before it starts, and it ends when its standard input does, because then its drill is gone.
+It is the ordinary worker with its ordinary pacemaker and watchdog. Only three things are a drill's: it may
+wait at a barrier before it starts, it pauses where it was told to, and it ends when its standard input does,
+because then its drill is gone.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 from faultline.config import Settings, WorkerConfig
-from faultline.drills import workloads
+from faultline.drills import pauses, workloads
 from faultline.drills.barriers import pass_through
 from faultline.running import work
 from faultline.store.connect import connect
@@ -32,6 +33,7 @@ def main() -> int:
     logging.getLogger().setLevel(logging.INFO)
     logging.getLogger("faultline.events").setLevel(logging.DEBUG)
     workloads.me = os.environ["FAULTLINE_DRILL_WORKER"] = order["name"]  # children inherit it
+    pauses.arm(order["dsn"], order["name"], [pauses.Pause(*pause) for pause in order.get("pauses", ())])
     if order.get("gate"):
         with connect(order["dsn"]) as conn, conn.transaction():
             pass_through(conn, order["gate"])

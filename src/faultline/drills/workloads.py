@@ -5,7 +5,7 @@ import os
 from datetime import timedelta
 from typing import Final
 
-from faultline import Constant, Faultline, Job
+from faultline import Constant, Faultline, Job, LeaseLost
 from faultline.drills.barriers import pass_through
 from faultline.telemetry import emit
 
@@ -28,10 +28,15 @@ def transfer(job: Job, amount: int) -> None:
     try:
         with job.transaction(result={"moved": amount}) as conn:
             conn.execute(EFFECT, [job.id, job.token, me, f"debit {amount}"])
+            emit("half_written", job_id=job.id, token=job.token, worker=me, attempt=job.attempt)
+            pass_through(conn, f"half of job {job.id}")
             conn.execute(EFFECT, [job.id, job.token, me, f"credit {amount}"])
             emit("at_barrier", job_id=job.id, token=job.token, worker=me, attempt=job.attempt)
             pass_through(conn, f"attempt {job.attempt}")
             conn.execute(SAY_COMMITTED, [f"{me}/{job.token}"])
+    except LeaseLost as lost:
+        emit("commit_refused", job_id=job.id, token=job.token, worker=me, reason=lost.reason)
+        raise
     finally:
         emit("transaction_left", job_id=job.id, token=job.token, worker=me)
 
