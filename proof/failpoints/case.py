@@ -31,7 +31,10 @@ LEFT = "select (select count(*) from faultline.active) + (select count(*) from f
 ENDS = "select state, count(*)::int from faultline.jobs group by state order by state"
 REFUSED = "select coalesce(sum(times), 0)::int from faultline.refusals"
 REAPED = "select count(*)::int from faultline.ledger where outcome = 'expired'"
-STRANGERS = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+STRANGERS = (
+    "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+)
+EXPIRED = "select count(*) from faultline.active where lease_until < faultline.now()"
 WANTED = [("cancelled", JOBS // 7), ("succeeded", JOBS - JOBS // 7)]
 
 
@@ -98,7 +101,7 @@ def _strike(case: Case, crew: Crew, result: Result) -> None:
     if not crew.struck():
         victim.send(signal.SIGTERM)  # some points are on its way out
     _until(crew.struck, REACHED_SECONDS_MAX, f"{case.point} was never reached")
-    result.struck = crew.who(crew.struck())
+    result.struck = crew.part_struck()
 
 
 def _heal(case: Case, crew: Crew, conn: psycopg.Connection[Any]) -> None:
@@ -106,6 +109,7 @@ def _heal(case: Case, crew: Crew, conn: psycopg.Connection[Any]) -> None:
     crew.worker("rescuer")
     if case.action == "freeze":
         time.sleep(FROZEN_SECONDS)
+        _until(lambda: not _one(conn, EXPIRED), DRAIN_SECONDS_MAX, "nobody took over from the frozen")
     for task in keyed():
         Store.run_in(conn, calls.enqueue(task.new()))
     if case.action == "freeze":
@@ -144,5 +148,3 @@ def _one(conn: psycopg.Connection[Any], question: str) -> Any:
     row = conn.execute(question.encode()).fetchone()
     assert row is not None
     return row[0]
-
-

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -95,18 +94,17 @@ class Crew:
 
     def struck(self) -> int:
         """The process that reached the point; 0 as long as nobody has."""
-        traces = [trace for trace in self._once.iterdir() if not trace.name.startswith(".")]
-        return int(traces[0].read_text()) if traces else 0
+        trace = self._trace()
+        return int(trace[0]) if trace else 0
 
-    def who(self, pid: int) -> str:
-        """Which part that process is, or was."""
-        for member in self._members.values():
-            if member.pid == pid:
-                return {"victim": "worker"}.get(member.name, member.name)
-        with contextlib.suppress(OSError):
-            command = Path(f"/proc/{pid}/cmdline").read_text()
-            return command.split("faultline.worker.")[1].split("\0")[0]
-        return "a child"
+    def part_struck(self) -> str:
+        """Which part of the crew that process is, or was."""
+        module = self._trace()[1].split(" -m ")[1].split()[0]
+        return module.rpartition(".")[2]
+
+    def _trace(self) -> list[str]:
+        traces = [trace for trace in self._once.iterdir() if not trace.name.startswith(".")]
+        return traces[0].read_text().split("\n") if traces else []
 
     def thaw(self) -> None:
         """Continue whatever is frozen: the victim with its pacemaker, and who reached the point."""

@@ -1,4 +1,4 @@
-"""A worker of the suite: `python -m proof.failpoints.worker NAME`, with its pacemaker, watchdog and children."""
+"""A worker of the suite: `python -m proof.failpoints.worker NAME`, with all that belongs to it."""
 
 import asyncio
 import logging

@@ -3,13 +3,14 @@
 `FAULTLINE_FAILPOINTS="commit.sending=freeze,claimed=kill*"` arms them. Each fires once, or every
 time when a star follows. Unarmed, `reach` costs one test of an empty dict.
 
-`FAULTLINE_FAILPOINTS_ONCE` names a folder: each point that fires leaves a file there, with the number of its
-process, and fires in no other process that was given the same folder. So a drill learns where its fault
-struck, and that it struck once.
+`FAULTLINE_FAILPOINTS_ONCE` names a folder: each point that fires leaves a file there, with the number and the
+command of its process, and fires in no other process that was given the same folder. So a drill learns where
+its fault struck, and that it struck once.
 """
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -148,7 +149,7 @@ def _fire(name: str) -> None:
 def _is_first(trace: Path) -> bool:
     """Leave a trace of this process, unless another was here before."""
     draft = trace.with_name(f".{trace.name}.{os.getpid()}")
-    draft.write_text(str(os.getpid()))
+    draft.write_text(f"{os.getpid()}\n{' '.join(sys.orig_argv)}")
     try:
         trace.hardlink_to(draft)  # at once with what is in it, or not at all
     except FileExistsError:

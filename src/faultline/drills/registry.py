@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 
-from faultline.drills import crash_mid_apply, lease_race, self_zombie, worker_crash
+from faultline.drills import crash_mid_apply, lease_race, poison_job, self_zombie, worker_crash
 from faultline.drills.scene import Scene
 from faultline.drills.stage import LEASE
 
@@ -55,6 +55,13 @@ DRILLS: Final[dict[str, Drill]] = {
             play=self_zombie.play,
             verdict="self_zombie",
             must_see=("stalled", "expired", "refused", "late commit refused"),
+        ),
+        Drill(
+            name="poison-job",
+            summary="a job kills every process it runs in; eight others were in its first worker's hands",
+            play=poison_job.play,
+            verdict="poison_job",
+            must_see=("killed by its job", "expired", "failed", "dead", "outlived it"),
         ),
     )
 }

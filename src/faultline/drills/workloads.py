@@ -1,7 +1,9 @@
 """The work that drills play with: a small app whose handlers write effect rows through `job.transaction`."""
 
 import asyncio
+import ctypes
 import os
+import resource
 from datetime import timedelta
 from typing import Final
 
@@ -39,6 +41,17 @@ def transfer(job: Job, amount: int) -> None:
         raise
     finally:
         emit("transaction_left", job_id=job.id, token=job.token, worker=me)
+
+
+@app.task(max_attempts=10, retry=Constant(timedelta(0)))
+def detonate(job: Job) -> None:
+    """Poison: whatever process runs it is killed by a segmentation fault, as a bad extension would do it."""
+    with job.transaction() as conn:
+        conn.execute(EFFECT, [job.id, job.token, me, "never to be seen"])
+        emit("at_barrier", job_id=job.id, token=job.token, worker=me, attempt=job.attempt)
+        pass_through(conn, "detonation")
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        ctypes.string_at(0)
 
 
 @app.task(max_attempts=5, retry=Constant(timedelta(milliseconds=200)))

@@ -1,5 +1,5 @@
 -- LedgerReplays: each lease takes up the counts where the one before it left them.
--- Failed and expired keep the attempt, snoozed and released give it back, a replay of the dead begins anew.
+-- A failure may be a crash: its process died. Failed and expired keep the attempt, snoozed and released give it back, a replay of the dead begins anew.
 with entries as (
   select entry.job_id, entry.slot, entry.token, entry.outcome, entry.attempt, entry.crashes, entry.claim is not null as leased,
          bool_or(entry.token >= 2305843009213693952) over (partition by entry.job_id) as damaged
@@ -24,5 +24,5 @@ select followed.job_id,
 from followed
 where followed.attempt <> followed.attempt_before + followed.leased::int
    or followed.crashes - followed.crashes_before not between (followed.outcome = 'expired')::int
-                                                         and (followed.outcome in ('expired', 'dead'))::int
+                                                         and (followed.outcome in ('expired', 'failed', 'dead'))::int
 limit %(most)s
