@@ -34,7 +34,11 @@ REAPED = "select count(*)::int from faultline.ledger where outcome = 'expired'"
 STRANGERS = (
     "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
 )
-EXPIRED = "select count(*) from faultline.active where lease_until < faultline.now()"
+EXPIRED = (
+    # Not those whose row is locked: who froze in its commit keeps the job until it wakes, and commits then.
+    "select count(*) from (select from faultline.active where lease_until < faultline.now()"
+    " for no key update skip locked) as left_to_take"
+)
 WANTED = [("cancelled", JOBS // 7), ("succeeded", JOBS - JOBS // 7)]
 
 
@@ -127,6 +131,7 @@ def _judge(conn: psycopg.Connection[Any], crew: Crew, result: Result) -> None:
         _until(lambda: not _one(conn, STRANGERS), LEAVE_SECONDS_MAX, "")
     if strangers := _one(conn, STRANGERS):
         complaints.append(f"{strangers} connections were left behind")
+    complaints += [f"a process was left behind: {command}" for command in crew.left_behind()]
     ends = conn.execute(ENDS).fetchall()
     if ends != WANTED:
         complaints.append(f"jobs ended as {ends}, not as {WANTED}")

@@ -84,7 +84,7 @@ def test_every_way_to_die_is_kept_by_its_signature_and_no_other_job_is_hurt(data
 def test_memory_that_runs_out_in_the_worker_makes_a_suspect_of_the_job(database, store, monkeypatch):
     """Who asked for the memory need not be who ate it: a crash, beside others, and the next one is alone."""
     monkeypatch.setenv("FAULTLINE_DSN", database)
-    job = enqueue(store, task="poison_in_thread", args='{"how": "memory"}', max_attempts=10)
+    job = enqueue(store, task="poison_in_thread", args='{"how": "greed"}', max_attempts=10)
 
     with working(database, *shop.app.registry, config=short()):
         eventually(lambda: state_of(store, job) == "dead")

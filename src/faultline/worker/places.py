@@ -128,6 +128,6 @@ def _look(module: ModuleType | None, name: str) -> Any:
 
 def _cannot_find(spec: TaskSpec, why: str) -> ConfigError:
     return ConfigError(
-        f"a child process could not find the handler of task {spec.name}: {why}. Decorate a function at the "
-        "top of a module with @app.task, and keep its name"
+        f'task {spec.name} has run="{spec.run}", but a child process could not find its handler: {why}. '
+        "Decorate a function at the top of a module with @app.task, and keep its name"
     )
