@@ -15,7 +15,7 @@ import psycopg
 from faultline.audit import Effects, examine
 from faultline.store import calls
 from faultline.store.run import Store
-from proof.failpoints.app import EFFECTIVE, JOBS, keyed
+from proof.failpoints.app import EFFECTIVE, JOBS, ROUNDS, keyed
 from proof.failpoints.processes import Crew
 from proof.failpoints.timing import (
     CALM_SECONDS,
@@ -39,7 +39,7 @@ EXPIRED = (
     "select count(*) from (select from faultline.active where lease_until < faultline.now()"
     " for no key update skip locked) as left_to_take"
 )
-WANTED = [("cancelled", JOBS // 7), ("succeeded", JOBS - JOBS // 7)]
+WANTED = [("cancelled", ROUNDS), ("succeeded", JOBS - ROUNDS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def play(case: Case, dsn: str) -> Result:
         with psycopg.connect(dsn, autocommit=True) as conn, Crew(dsn, folder) as crew:
             conn.execute(EFFECTS)
             Store.run_in(conn, calls.configure(default_lease=LEASE / 2))
-            _strike(case, crew, result)
+            _strike(case, crew, conn, result)
             struck_at = time.monotonic()
             _heal(case, crew, conn)
             result.recovered_in = time.monotonic() - struck_at
@@ -94,13 +94,15 @@ def play(case: Case, dsn: str) -> Result:
     return result
 
 
-def _strike(case: Case, crew: Crew, result: Result) -> None:
+def _strike(case: Case, crew: Crew, conn: psycopg.Connection[Any], result: Result) -> None:
     """Start a worker and a producer that are both armed, and wait until the point was reached by anybody."""
     crew.arm(f"{case.point}={case.action}")
     victim = crew.worker("victim", armed=True)
     producer = crew.producer(armed=True)
     with contextlib.suppress(Stuck):
         _until(lambda: crew.struck() or producer.has_ended, REACHED_SECONDS_MAX, "")
+        # All that is left are the jobs that take longer than a lease.
+        _until(lambda: crew.struck() or _one(conn, LEFT) <= ROUNDS, REACHED_SECONDS_MAX, "")
         _until(crew.struck, CALM_SECONDS, "")
     if not crew.struck():
         victim.send(signal.SIGTERM)  # some points are on its way out

@@ -20,7 +20,7 @@ class Mutant:
 MUTANTS: Final = (
     Mutant(
         "a late commit is let through",
-        Case("effect.after", "freeze"),
+        Case("commit.sending", "freeze"),
         "complete",
         "perform faultline.refuse(complete.job_id, complete.token);",
         "return;",

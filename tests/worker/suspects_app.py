@@ -5,6 +5,7 @@ import ctypes
 import os
 import resource
 import signal
+import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -105,6 +106,12 @@ def innocent_in_process(job: Job) -> None:
     note(job, os.getpid())
     with job.transaction(result="done") as conn:
         conn.execute(INSERT, [job.id, job.token, "innocent"])
+
+
+@app.task
+def leave_a_mine(job: Job) -> None:
+    """Succeeds, and leaves a thread behind that ends the process in a moment."""
+    threading.Timer(0.05, os._exit, [9]).start()
 
 
 @app.task

@@ -128,6 +128,30 @@ def test_an_import_that_dies_in_a_child_is_no_crash_of_the_job(database, store, 
     assert (info.result, info.crashes) == (os.getpid(), 1)
 
 
+def test_a_child_that_dies_of_what_ran_there_before_costs_the_next_job_nothing(database, store):
+    """The mine goes off in an idle child, or while the next job's handler is looked for, or beside it."""
+    with working(database, *shop.app.registry, config=short(jobs_max=1, suspects_max=1)):
+        mine = suspect(database, store, "leave_a_mine")
+        eventually(lambda: state_of(store, mine) == "succeeded")
+        job = suspect(database, store, "innocent_in_thread")
+        eventually(lambda: state_of(store, job) == "succeeded")
+
+    assert rows(database, "select count(*) from faultline.dead") == [(0,)]
+    assert {"failed", "snoozed", "succeeded"} >= set(outcomes(store, job))
+
+
+def test_fresh_children_take_the_places_of_idle_ones(database, store):
+    with working(database, *shop.app.registry, config=short(jobs_max=2, suspects_max=2)) as worker:
+        warm = [suspect(database, store, "innocent_in_thread") for _ in range(2)]
+        eventually(lambda: all(state_of(store, job) == "succeeded" for job in warm))
+        fresh = [suspect(database, store, "innocent_in_thread", crashes=2) for _ in range(4)]
+        eventually(lambda: all(state_of(store, job) == "succeeded" for job in fresh))
+        assert len(worker.worker._suspects._children._all) <= 4  # those that are leaving, too
+
+    began = [pids(database, job) for job in fresh]
+    assert len({pid for (pid,) in began}) == 4
+
+
 def test_a_suspect_that_is_cancelled_is_stopped(database, store):
     with working(database, *shop.app.registry, config=quick(lease_for=timedelta(seconds=2))):
         job = suspect(database, store, "slow")

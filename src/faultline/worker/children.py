@@ -54,6 +54,7 @@ class Children:
         self._places = places
         self._board = board
         self._ask_rows = ask_rows
+        self._most = most
         self._room = asyncio.Semaphore(most)
         self._refused_times = 0
         self._idle: dict[Ward, asyncio.TimerHandle] = {}
@@ -76,7 +77,7 @@ class Children:
             return Released("no child process came free in time")
         ward: Ward | None = None
         try:
-            ward = await (self._start() if fresh else self._take())
+            ward = await (self._take_fresh() if fresh else self._take())
             outcome = await ward.run(hand, place)
             self._refused_times = 0
             return outcome
@@ -114,6 +115,14 @@ class Children:
             timer.cancel()
             if ward.fit:
                 return ward
+            self._dismiss(ward, None)
+        return await self._start()
+
+    async def _take_fresh(self) -> Ward:
+        """A new one; where that would be one too many, the coldest of the idle ones leaves for it."""
+        if len(self._all) >= self._most and self._idle:
+            ward = next(iter(self._idle))
+            self._idle.pop(ward).cancel()
             self._dismiss(ward, None)
         return await self._start()
 

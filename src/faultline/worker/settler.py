@@ -136,7 +136,6 @@ class Settler:
     async def _settle_many(self, batch: list[Hand], line: Line) -> None:
         """One call for all of them; who is not answered for got through."""
         try:
-            reach("commit.sending")
             reach("settle.sending")
             answers = await line.run(settle_many(batch, self.worker))
         except Exception as trouble:  # rows will tell which of them got through, one by one

@@ -124,8 +124,10 @@ class Ward(asyncio.Protocol):
         if told is not None:
             return self._blamed(hand, outcome_of(told, hand.lease))
         how, mark = await self._how_it_died()
-        if not self._began:
+        if not self._began and self._alone:
             raise CannotRunHere(f"a child process {how} while it imported task {hand.job.task}")
+        if not self._began:  # of something that ran there before
+            raise NoChild(f"a child process {how} before it had begun task {hand.job.task}")
         died = f"the process of job {hand.job.id} ({hand.job.task}) {how}"
         raise HandlerDied(died, mark, alone=self._alone)
 
