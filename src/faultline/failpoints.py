@@ -58,6 +58,12 @@ EXIT_CODE: Final = 86
 companions: list[int] = []
 """Processes that `freeze` stops together with this one: the pacemaker, or it would go on beating."""
 
+worker: int | None = None
+"""In a child process its worker: but for the child's own points, what strikes the child strikes both.
+
+A worker whose handler reaches its commit is killed there, wherever it has that handler run.
+"""
+
 _armed: dict[str, tuple[Action | Callable[[], None], bool]] = {}
 _brought: dict[str, Callable[[], None]] = {}
 _once: Path | None = None
@@ -135,8 +141,10 @@ def _fire(name: str) -> None:
         return
     match action:
         case "kill":
+            _send_to_worker(name, signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
         case "freeze":
+            _send_to_worker(name, signal.SIGSTOP)
             freeze()
         case "exit":
             os._exit(EXIT_CODE)
@@ -144,6 +152,11 @@ def _fire(name: str) -> None:
             raise RuntimeError(f"fail point {name}")
         case brought:
             brought()
+
+
+def _send_to_worker(name: str, number: signal.Signals) -> None:
+    if worker is not None and not name.startswith("child."):
+        os.kill(worker, number)
 
 
 def _is_first(trace: Path) -> bool:

@@ -93,6 +93,7 @@ class Child:
         if greeting.log_json is not None:
             configure_logging(json=greeting.log_json, level=greeting.log_level)
         failpoints.arm_from_environment()
+        failpoints.worker = greeting.parent
         install_context()
         found = {task: self._find(place, task) for task, place in greeting.places.items()}
         self.say(Ready({task: why for task, why in found.items() if why is not None}))
