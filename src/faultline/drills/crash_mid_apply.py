@@ -1,14 +1,14 @@
 """A worker is killed between its effect and its commit, with three jobs in hand at three places of the way.
 
-One has written half of its rows, one has written all of them and is about to commit, one has just committed and
-told nobody. The first two must leave nothing behind and be done again; the third must never be done again.
+One has written half of its rows, one has written all of them and is about to commit, one has just
+committed and told nobody. The first two must leave nothing behind and be done again; the third must never be done again.
 """
 
 import signal
 
 from faultline.drills.lease_race import A, B
 from faultline.drills.pauses import Pause
-from faultline.drills.scene import Scene
+from faultline.drills.scene import Scene, wait_for_job
 
 
 def play(scene: Scene) -> None:
@@ -30,7 +30,7 @@ def play(scene: Scene) -> None:
     b = scene.worker(B, jobs_max=3, gate="B may start")
 
     for what, job in (("half_written", half), ("paused", whole), ("paused", done)):
-        _wait(scene, A, what, job)
+        wait_for_job(scene, A, what, job)
     scene.see(A, "committed before the kill", "has committed, and has told nobody yet", job=done)
     a.send(signal.SIGKILL)
     a.wait_exit()
@@ -41,13 +41,5 @@ def play(scene: Scene) -> None:
         scene.open(barrier)
 
     for job in (half, whole):
-        _wait(scene, B, "transaction_left", job)
+        wait_for_job(scene, B, "transaction_left", job)
     scene.stop(b)
-
-
-def _wait(scene: Scene, who: str, what: str, job: int) -> None:
-    scene.trace.wait_for(
-        lambda sign: (sign.who, sign.what, sign.facts.get("job_id")) == (who, what, job),
-        30,
-        f"{what} of job {job} by {who}",
-    )

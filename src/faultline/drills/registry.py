@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 
-from faultline.drills import crash_mid_apply, lease_race, poison_job, self_zombie, worker_crash
+from faultline.drills import (
+    crash_mid_apply,
+    database_restart,
+    duplicate_submission,
+    lease_race,
+    poison_job,
+    self_zombie,
+    worker_crash,
+)
 from faultline.drills.scene import Scene
 from faultline.drills.stage import LEASE
 
@@ -48,6 +56,22 @@ DRILLS: Final[dict[str, Drill]] = {
             play=crash_mid_apply.play,
             verdict="crash_mid_apply",
             must_see=("killed", "expired", "committed before the kill"),
+        ),
+        Drill(
+            name="duplicate-submission",
+            summary="many submit one key at once, some with other args, and one is killed and starts again: one job",
+            play=duplicate_submission.play,
+            verdict="duplicate_submission",
+            must_see=("killed", "waited for the key", "answered: job", "answered: conflict"),
+        ),
+        Drill(
+            name="database-restart",
+            summary="the server stops at once and starts again under jobs in mid-work and in mid-commit",
+            play=database_restart.play,
+            verdict="database_restart",
+            needs="a server of its own",
+            must_see=("halted", "resumed", "commit unanswered", "commit unfinished", "enqueue unanswered"),
+            lease=timedelta(seconds=10),
         ),
         Drill(
             name="self-zombie",

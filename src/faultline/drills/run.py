@@ -69,7 +69,7 @@ def _run(drill: Drill, place: Stage, events: Console | None, shown: Console, num
             drill.play(scene)
         except DrillStuck as why:
             stuck = str(why)
-        verdict = judge(scene.conn, drill.verdict, job=scene.job, jobs=scene.jobs)
+        verdict = judge(scene.conn, drill.verdict, job=scene.job, jobs=scene.jobs, **scene.about)
         verdict = verdict.counted(count(scene.conn, scene.jobs), drill.must_see)
         told = scene.chapters or {scene.job: ""}
         timelines = tuple((title, Timeline(story.read(scene.conn, job))) for job, title in told.items())

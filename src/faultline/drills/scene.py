@@ -7,6 +7,8 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
+import psycopg
+
 from faultline.drills import barriers
 from faultline.drills.looking import wait_until
 from faultline.drills.pauses import Pause
@@ -15,6 +17,7 @@ from faultline.drills.stage import LEASE, Stage
 from faultline.drills.trace import DRILL, Sign, Trace
 from faultline.drills.workloads import transfer
 from faultline.store import calls
+from faultline.store.connect import connect
 from faultline.store.run import Store
 
 AMOUNT = 100
@@ -31,6 +34,8 @@ class Scene:
         self.jobs: list[int] = []
         self.chapters: dict[int, str] = {}
         """The jobs whose stories are worth telling, each with its title; else it is the story of `job`."""
+        self.about: dict[str, Any] = {}
+        """What else the verdict has to be told."""
         self._stack = contextlib.ExitStack()
         self._workers: list[WorkerProcess] = []
 
@@ -38,12 +43,21 @@ class Scene:
         with contextlib.ExitStack() as stack:
             self.keeper = Keeper()
             stack.callback(self.keeper.close)
-            self.conn = stack.enter_context(self.stage.connect())
-            ear = barriers.Ear(self.stage.dsn, self.stage.schema, self.trace)
-            stack.callback(ear.close, self.conn)
+            self.connect()
+            stack.callback(self._hang_up)
             stack.callback(self._end_workers)
             self._stack = stack.pop_all()
         return self
+
+    def connect(self, dsn: str | None = None) -> None:
+        """Speak and listen on fresh connections; also after the server went away, and the old ones with it."""
+        self.conn = connect(dsn or self.stage.dsn)
+        self._ear = barriers.Ear(dsn or self.stage.dsn, self.stage.schema, self.trace)
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(psycopg.OperationalError):
+            self._ear.close(self.conn)
+        self.conn.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -77,6 +91,13 @@ class Scene:
         self._workers.append(worker)
         return worker
 
+    def client(self, who: str, **order: Any) -> WorkerProcess:
+        """Start a client process, which submits as its order says and then leaves."""
+        order = {"dsn": self.stage.dsn, "queue": self.stage.queue, **order}
+        client = WorkerProcess(who, order, self.trace, self.keeper, program="client_main")
+        self._workers.append(client)
+        return client
+
     def close(self, barrier: str) -> None:
         """Let nobody pass this barrier."""
         barriers.close(self.conn, barrier)
@@ -90,7 +111,7 @@ class Scene:
         wait_until(self.conn, question, about, what)
 
     def see(self, who: str, what: str, note: str | None = None, *, job: int | None = None) -> None:
-        """Write down what was done to a process, in the database and in the trace; a note is how it is told."""
+        """Write down what was done to a process, in the database and in the trace; the note tells it."""
         about = job or self.job
         self.conn.execute(
             "insert into sightings (job_id, who, what, note) values (%s, %s, %s, %s)",
@@ -117,3 +138,12 @@ class Scene:
     def _end_workers(self) -> None:
         for worker in self._workers:
             worker.end()
+
+
+def wait_for_job(scene: Scene, who: str, what: str, job: int) -> Sign:
+    """Wait until a process has said this about a job."""
+    return scene.trace.wait_for(
+        lambda sign: (sign.who, sign.what, sign.facts.get("job_id")) == (who, what, job),
+        30,
+        f"{what} of job {job} by {who}",
+    )

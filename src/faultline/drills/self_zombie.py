@@ -37,7 +37,9 @@ def play(scene: Scene) -> None:
     scene.see_lease_of(A)
     scene.wait_until(EXPIRED, [job], "the lease of the stalled worker is taken back")
 
-    scene.see(A, "woken", "WAKES: the event loop turns again, the older attempt still stands before its commit")
+    scene.see(
+        A, "woken", "WAKES: the event loop turns again, the older attempt still stands before its commit"
+    )
     a.send_to_group(signal.SIGCONT)
     _wait_paused(scene, "claimed")
     scene.see(A, "meets itself", "holds the job again, and its older attempt sends its commit")

@@ -15,6 +15,9 @@ from (
   select 5, sight.what, count(*)
   from asked join sightings as sight using (job_id)
   where sight.what not in ('lease_ends', 'at_work', 'gone') group by sight.what
+  union all
+  select 6, 'answered: ' || submission.answer, sum(submission.times)
+  from asked join submissions as submission using (job_id) group by submission.answer
 ) as counted
 where times > 0
 group by place, what
