@@ -16,7 +16,7 @@ Db = psycopg.Connection[Any]
 def test_a_database_without_jobs_holds(db: Db):
     report = examine(db)
 
-    assert report.holds, report
+    assert report.holds, str(report)
     assert [verdict.name for verdict in report.verdicts] == list(INVARIANTS)
 
 
@@ -26,6 +26,6 @@ def test_a_life_by_our_own_verbs_holds(life: Life, store: Store, clock: Clock, d
 
     report = examine(db)
 
-    assert report.holds, report
+    assert report.holds, str(report)
     assert not [remark for verdict in report.verdicts for remark in verdict.remarks]
     assert report["NothingLost"].looked_at

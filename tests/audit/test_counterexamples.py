@@ -15,7 +15,7 @@ from tests.audit.damage import DAMAGES, Damage
 from tests.support import Clock
 
 Db = psycopg.Connection[Any]
-FACTS = {"facts", "next_range", "looked_at", "keys", "effects"}
+FACTS = {"facts", "next_range", "looked_at", "keys", "effects", "effects_columns"}
 EMPTY = "select null::bigint, '', true where false"
 CHECKS = {check.name: check for check in checks.every()}
 

@@ -12,6 +12,7 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from faultline.audit.checks import BY_RANGE, OF_ACKNOWLEDGED, OF_EFFECTS, OF_KEYS, Check, source
 from faultline.audit.notes import Notes
+from faultline.errors import InputError
 
 RANGE_IDS: Final = 20_000
 """How many job ids one question spans: some tens of milliseconds of the server's time."""
@@ -82,7 +83,14 @@ class Walk:
                 self._check(check, {"acknowledged": ids[start : start + RANGE_IDS]})
 
     def _effects(self, effects: Effects) -> None:
-        table = Identifier(*effects.table.split("."))
+        name = effects.table.split(".")
+        table = Identifier(*name)
+        asked = {"table": table.as_string(self._conn)}
+        columns = self._facts("effects_columns", asked)["columns"] if len(name) <= 2 else ()
+        if not {"job_id", "token"} <= set(columns):
+            raise InputError(
+                f"no table {effects.table[:200]!a} with columns job_id and token is to be seen here"
+            )
         self.notes.looked.update(self._facts("effects", {}, table))
         for check in OF_EFFECTS:
             self._check(check, {"tasks": list(effects.tasks)}, table)
