@@ -116,10 +116,10 @@ def _heal(case: Case, crew: Crew, conn: psycopg.Connection[Any]) -> None:
     if case.action == "freeze":
         time.sleep(FROZEN_SECONDS)
         _until(lambda: not _one(conn, EXPIRED), DRAIN_SECONDS_MAX, "nobody took over from the frozen")
+        crew.thaw()
+    # Not before: who froze in its commit holds its key, and whoever asks for that key has to wait.
     for task in keyed():
         Store.run_in(conn, calls.enqueue(task.new()))
-    if case.action == "freeze":
-        crew.thaw()
     crew.named("victim").send(signal.SIGTERM)
     _until(lambda: not _one(conn, LEFT), DRAIN_SECONDS_MAX, "the queue did not drain")
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from faultline.drills.processes import Keeper
+
 ROOT = Path(__file__).parents[2]
 
 EXPECTED = "its success stands"
@@ -62,6 +64,7 @@ class Crew:
             **{name: value for name, value in os.environ.items() if not name.startswith("FAULTLINE_")},
             "FAULTLINE_DSN": dsn,
         }
+        self._keeper = Keeper()  # kills them should we be killed ourselves
         self._armed: dict[str, str] = {}
         self._members: dict[str, Member] = {}
 
@@ -74,6 +77,8 @@ class Crew:
         for member in self._members.values():
             member.send_to_all(signal.SIGKILL)
             member.gone_within(10)
+            self._keeper.say("drop", member.pid)
+        self._keeper.close()
         if pid := self.struck():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -90,6 +95,7 @@ class Crew:
     def _start(self, name: str, module: str, armed: bool) -> Member:
         environment = self._environment | (self._armed if armed else {})
         self._members[name] = Member(name, module, environment, self._folder)
+        self._keeper.say("hold", self._members[name].pid)
         return self._members[name]
 
     def named(self, name: str) -> Member:
