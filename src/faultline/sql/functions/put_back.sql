@@ -28,7 +28,7 @@ begin
            ended.crashes + put_back.crashed::int as crashed_times,
            coalesce(put_back.dead_reason, case when ended.attempt >= ended.max_attempts then 'out of attempts' end) as dies_of
     from ended
-    join faultline.lanes as lane on lane.id = ended.lane
+    left join faultline.lanes as lane on lane.id = ended.lane
   ),
   again as (
     insert into faultline.later (
