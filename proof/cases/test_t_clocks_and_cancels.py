@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from typing import Any
 
 import psycopg
@@ -117,3 +118,18 @@ def test_p12_without_any_watchdog_nothing_is_wrong_only_late(database, store, re
 
     eventually(lambda: outcomes(store, job))
     assert outcomes(store, job) == ["expired"]
+
+
+def test_x26_a_pacemaker_that_is_frozen_alone_is_replaced_before_a_lease_is_lost(
+    database, store, real_worker
+):
+    worker = real_worker(seconds={"lease_for": 4})
+    frozen = worker.pacemaker()
+    job = enqueue(store, task="nap", args='{"seconds": 6}', max_attempts=1)
+    eventually(lambda: state_of(store, job) == "running")
+
+    os.kill(frozen, signal.SIGSTOP)
+
+    eventually(lambda: outcomes(store, job))
+    assert outcomes(store, job) == ["succeeded"]
+    assert worker.pacemaker() != frozen

@@ -158,7 +158,7 @@ MUTANTS = (
     Mutant(
         "a handler may end its transaction by hand", "G3",
         f"{BLOCK}::test_x10_a_handler_that_ends_the_transaction_itself_does_not_succeed",
-        (worker("transaction", "if self._conn.info.transaction_status == TransactionStatus.IDLE:\n            raise", "if False:\n            raise"),),
+        (worker("transaction", "if closed_by_hand or self._conn.info.transaction_status == TransactionStatus.IDLE:", "if False:"),),
     ),
     Mutant(
         "a job may have two blocks at once", "G3",
@@ -190,5 +190,22 @@ MUTANTS = (
         "a forked child speaks on its parent's connection", "G2",
         f"{BLOCK}::test_x15_a_forked_child_cannot_commit_for_its_parent",
         (worker("transaction", "if os.getpid() != self._lender.pid:", "if False:"),),
+    ),
+    Mutant(
+        "a stopped job keeps the connection it was lent", "G10",
+        f"{BLOCK}::test_x25_a_job_stopped_while_its_connection_is_put_in_order_gives_it_back",
+        (worker(
+            "transaction",
+            "        finally:  # a job that is stopped just now must not keep the connection from the others\n"
+            "            if not fit:\n                await self._conn.close()\n"
+            "            await loan.__aexit__(None, None, None)\n",
+            "        finally:\n            pass\n        if not fit:\n            await self._conn.close()\n"
+            "        await loan.__aexit__(None, None, None)\n",
+        ),),
+    ),
+    Mutant(
+        "a frozen pacemaker is kept", "G10",
+        "proof/cases/test_t_clocks_and_cancels.py::test_x26_a_pacemaker_that_is_frozen_alone_is_replaced_before_a_lease_is_lost",
+        (worker("companion", "                    self.process.kill()\n                continue\n", "                    pass\n                continue\n"),),
     ),
 )  # fmt: skip

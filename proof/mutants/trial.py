@@ -1,7 +1,9 @@
 """One mutant on trial: its test is run against the broken copy, and what it says is the verdict."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -81,12 +83,23 @@ def run_test(
     }
     # Hypothesis takes a second to load, which is as long as everything else: no mutant's test needs it.
     plugins = ["-p", "proof.mutants.witness", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-    done = subprocess.run(
+    run = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-x", "-q", *plugins, *tests],
         cwd=ROOT,
         env=environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=seconds_max,
+        start_new_session=True,
     )
-    return done.stdout + done.stderr
+    try:
+        spoken, _ = run.communicate(timeout=seconds_max)
+        return spoken
+    finally:
+        _end_all(run.pid)
+
+
+def _end_all(group: int) -> None:
+    """End whatever a mutant left behind: one of them is a pacemaker that outlives its worker."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)

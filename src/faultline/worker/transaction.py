@@ -249,9 +249,13 @@ class WorkTransaction:
         if loan is None:
             return
         self._hand.fenced = self._hand.in_block = False
-        if not (self._is_clean() and await self._ais_as_new()):
-            await self._conn.close()
-        await loan.__aexit__(None, None, None)
+        fit = False
+        try:
+            fit = self._is_clean() and await self._ais_as_new()
+        finally:  # a job that is stopped just now must not keep the connection from the others
+            if not fit:
+                await self._conn.close()
+            await loan.__aexit__(None, None, None)
 
     async def _ais_as_new(self) -> bool:
         try:
@@ -283,10 +287,11 @@ class WorkTransaction:
 
     def _check_begun(self) -> None:
         """Without its transaction the success would be recorded alone, whatever became of the rows."""
-        if self._conn.info.transaction_status == TransactionStatus.IDLE:
+        closed_by_hand = self._conn.closed and not self._conn.broken
+        if closed_by_hand or self._conn.info.transaction_status == TransactionStatus.IDLE:
             raise TransactionEnded(
-                "the handler ended the transaction of job.transaction() itself, by COMMIT or ROLLBACK; leave "
-                "that to the block, and use conn.transaction() for a savepoint"
+                "the handler itself ended the transaction it was lent, by COMMIT, ROLLBACK or close(); leave "
+                "that to job.transaction(), and use conn.transaction() for a savepoint"
             )
 
     def _check_deadline(self) -> None:
