@@ -62,6 +62,14 @@ compare: dev-env  ## Faultline beside its peers: installs them apart, measures, 
 compare-page: dev-env  ## docs/benchmarks.md and its plots again, from the JSON that is there
 	@.venv/bin/python -m benchmarks.peers page $(ARGS)
 
+# Under make prove.
+.PHONY: mutants cases
+mutants: dev-env  ## take every mechanism away once: the test that must notice turns red, or this fails (ARGS='G4 --write')
+	@.venv/bin/python -m proof.mutants $(ARGS)
+
+cases: dev-env  ## the slow cases of docs/cases.md (JOBS=2, ARGS='-k n9')
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS) proof/cases
+
 lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 	@$(COMPILE) --upgrade --extra dev --extra embedded --extra fast --extra bench -o requirements/dev.lock >/dev/null
 	@$(COMPILE) --constraints requirements/dev.lock --extra embedded --extra fast -o requirements/demo.lock >/dev/null
@@ -69,7 +77,7 @@ lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 
 clean:  ## delete .venv, caches and the data of `faultline dev`
 	@rm -rf .venv .venv.lock .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests scripts benchmarks proof -name __pycache__ -type d -prune -exec rm -rf {} +
 
 demo-env dev-env:
 	@if [ -z "$(PYTHON)" ]; then \

@@ -5,12 +5,8 @@ import os
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from faultline.store import calls
 from faultline.task import spec_of
-from faultline.worker import children
-from faultline.worker.ward import Ward
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker import suspects_app as shop
 from tests.worker.harness import drain, eventually, execute, quick, rows, short, working
@@ -158,26 +154,3 @@ def test_a_suspect_that_is_cancelled_is_stopped(database, store):
         eventually(lambda: rows(database, "select from notes where job_id = %s", job))
         store.run(calls.cancel(job))
         eventually(lambda: outcomes(store, job) == ["cancelled"])
-
-
-# mutants
-
-
-def test_the_budget_turns_red_when_every_child_counts_as_a_fresh_one(database, store, monkeypatch):
-    monkeypatch.setattr(Ward, "_alone", True)
-
-    with pytest.raises(AssertionError):
-        test_a_warm_child_is_not_held_against_a_job_but_a_fresh_one_is(database, store)
-
-
-def test_the_budget_turns_red_when_no_child_is_fresh(database, store, monkeypatch):
-    usual = children.Children.run_at
-
-    async def never_fresh(self: Any, hand: Any, place: Any = None, *, fresh: bool = False) -> Any:
-        return await usual(self, hand, place)
-
-    monkeypatch.setattr(children.Children, "run_at", never_fresh)
-    monkeypatch.setattr(Ward, "_alone", False)
-
-    with pytest.raises(AssertionError):
-        test_a_task_may_say_how_often(database, store)

@@ -137,6 +137,8 @@ class Worker:
             AsyncStore(self.dsn, prepare=self.prepare, connections_max=self.config.jobs_max),
             self._shelf.board,
             asyncio.get_running_loop(),
+            os.getpid(),
+            self.prepare,
         )
 
     def _make_children(self, places: dict[str, Place], most: int) -> Children:

@@ -30,7 +30,7 @@ begin
            case when put_back.alone then coalesce(ended.crashes_alone, 0) + 1 else ended.crashes_alone end as alone_times,
            coalesce(put_back.dead_reason, case when ended.attempt >= ended.max_attempts then 'out of attempts' end) as dies_of
     from ended
-    join faultline.lanes as lane on lane.id = ended.lane
+    left join faultline.lanes as lane on lane.id = ended.lane
   ),
   again as (
     insert into faultline.later (
