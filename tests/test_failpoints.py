@@ -120,3 +120,16 @@ def test_with_a_folder_a_fail_point_fires_in_the_first_process_that_comes_and_te
     assert (first[0], second[0]) == (failpoints.EXIT_CODE, 0)
     assert [trace.name for trace in tmp_path.iterdir()] == ["started"]
     assert (tmp_path / "started").read_text().startswith(f"{first[1]}\n")
+
+
+@pytest.mark.parametrize(("point", "strikes_both"), [("commit.sending", True), ("child.begun", False)])
+def test_what_strikes_a_child_strikes_its_worker_too_but_for_the_childs_own_points(point, strikes_both):
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as worker:
+        child = start(f"{point}=kill", f"f.worker = {worker.pid}; f.reach('{point}')")
+
+        assert child.wait(30) == -signal.SIGKILL
+        if not strikes_both:
+            assert worker.poll() is None
+            worker.terminate()
+        assert worker.wait(30) == (-signal.SIGKILL if strikes_both else -signal.SIGTERM)
+    child.stdout.close()
