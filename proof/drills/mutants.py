@@ -1,4 +1,4 @@
-"""A sabotage for each drill: a breakage of the shipped SQL or of the worker, which its verdict must notice."""
+"""A sabotage for each drill: a breakage of the shipped SQL or the worker, which its verdict must notice."""
 
 import os
 from collections.abc import Iterator

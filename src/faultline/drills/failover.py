@@ -136,7 +136,7 @@ def _work_and_freeze(scene: Scene, primary: EmbeddedServer, behind: Standby) -> 
 def _wake_in_the_lossy_world(scene: Scene, history: History, a: WorkerProcess) -> None:
     """B holds the job under a token of the new timeline when A wakes with one that nobody there knows.
 
-    A's commit finds its connection broken, so A asks the rows of the promoted standby before it says anything.
+    A's commit finds its connection broken, so A asks the rows of the promoted standby first of all.
     """
     wait_for_job(scene, B, "half_written", history.late)
     wait_for_job(scene, B, "transaction_left", history.lost)
