@@ -14,7 +14,7 @@ COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --gene
 	--no-emit-find-links --custom-compile-command "make lock" --quiet pyproject.toml requirements/build.in
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean demo-env dev-env
+.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench compare compare-page lock clean demo-env dev-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,7 @@ lease-race-log: demo-env  ## the race, as structured events: one JSON object a l
 drill: demo-env  ## any drill (NAME=worker-crash)
 	@.venv/bin/faultline drill $(NAME) $(ARGS)
 
+.PHONY: drills
 drills: dev-env  ## every drill (ARGS='--report drills.html'); ARGS=--sabotage: each, sabotaged, must turn red
 	@.venv/bin/python -m proof.drills $(ARGS)
 
