@@ -50,6 +50,10 @@ lease-race-log: demo-env  ## the race, as structured events: one JSON object a l
 drill: demo-env  ## any drill (NAME=worker-crash)
 	@.venv/bin/faultline drill $(NAME) $(ARGS)
 
+.PHONY: drills
+drills: dev-env  ## every drill (ARGS='--report drills.html'); ARGS=--sabotage: each, sabotaged, must turn red
+	@.venv/bin/python -m proof.drills $(ARGS)
+
 bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARGS='NAME --quick'
 	@.venv/bin/faultline bench $(or $(ARGS),drain --jobs 20000 --workers 1 --keep full)
 

@@ -94,7 +94,7 @@ def arm(text: str) -> None:
 
 
 def bring(name: str, act: Callable[[], None]) -> None:
-    """Have something of the drill's own done whenever this place is reached; it stays, however others are armed.
+    """Have something of the drill's own done whenever this place is reached, whatever else is armed.
 
     >>> bring("started", lambda: print("here"))
     >>> reach("started")

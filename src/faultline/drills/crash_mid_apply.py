@@ -1,7 +1,8 @@
 """A worker is killed between its effect and its commit, with three jobs in hand at three places of the way.
 
 One has written half of its rows, one has written all of them and is about to commit, one has just
-committed and told nobody. The first two must leave nothing behind and be done again; the third must never be done again.
+committed and told nobody. The first two must leave nothing behind and be done again; the third must never be
+done again.
 """
 
 import signal

@@ -6,20 +6,16 @@ to an enqueue in the same way. And one job, acknowledged, stands in its queue.
 """
 
 import secrets
-import threading
 
-import psycopg
-
+from faultline.drills import answers
 from faultline.drills.lease_race import A
 from faultline.drills.pauses import Pause
 from faultline.drills.processes import WorkerProcess
 from faultline.drills.scene import AMOUNT, Scene, wait_for_job
-from faultline.store.connect import connect
 
 CLIENT, SERVER = "C1", "server"
 MAY_COMMIT, SUBMIT = "the commit that is not answered", "submit"
 IN_COMMIT = "select from pg_stat_activity where query = 'COMMIT' and wait_event_type = 'Lock'"
-UNANSWERED = "select from pg_stat_activity where wait_event = 'SyncRep' and query ~* %s"
 ALL_DONE = (
     "select from unnest(%s::bigint[]) as asked (id) cross join lateral faultline.get_job(asked.id) as job"
     " where job.state = 'succeeded' having count(*) = %s"
@@ -45,11 +41,12 @@ def play(scene: Scene) -> None:
         waiting: "it was acknowledged, and in its queue",
     }
 
-    _answer_nobody(scene)
+    answers.answer_nobody(scene.conn, scene.stage.dsn)
+    answers.forget_standbys(scene.conn)
     scene.open(MAY_COMMIT)
     scene.open(SUBMIT)
-    scene.wait_until(UNANSWERED, ["^commit$"], f"the commit of job {unheard} stands, unanswered")
-    scene.wait_until(UNANSWERED, ["enqueue"], "the enqueue of the client stands, unanswered")
+    scene.wait_until(answers.UNANSWERED, ["^commit$"], f"the commit of job {unheard} stands, unanswered")
+    scene.wait_until(answers.UNANSWERED, ["enqueue"], "the enqueue of the client stands, unanswered")
     scene.see(A, "commit unanswered", "has COMMITTED, and waits for an answer that never comes", job=unheard)
     scene.see(A, "commit unfinished", "has sent its COMMIT, and it is not done yet", job=inside)
     _restart(scene)
@@ -58,30 +55,6 @@ def play(scene: Scene) -> None:
     scene.stop(a)
     scene.job = unheard
     scene.about = {"open_": open_, "inside": inside, "unheard": unheard, "waiting": waiting}
-
-
-def _answer_nobody(scene: Scene) -> None:
-    """From here on commits are durable and never answered: the server waits for a standby that does not exist.
-
-    Ours are answered. The setting is taken back at once, and the server learns of it when it starts again.
-    """
-    conn = scene.conn
-    conn.execute("set synchronous_commit = local")
-    conn.execute("alter system set synchronous_standby_names = 'nobody'")
-    conn.execute("select pg_reload_conf()")
-    threading.Thread(target=_commit_on, args=[scene.stage.dsn], daemon=True).start()
-    scene.wait_until(UNANSWERED, ["drill looks"], "the server answers no commit any more")
-    conn.execute("alter system reset synchronous_standby_names")
-
-
-def _commit_on(dsn: str) -> None:
-    """Commit until a commit is not answered; until then the server has not heard of the setting."""
-    try:
-        with connect(dsn) as conn:
-            while True:
-                conn.execute("select pg_logical_emit_message(true, 'drill looks', '')")
-    except psycopg.OperationalError:
-        return  # the server has gone
 
 
 def _restart(scene: Scene) -> None:

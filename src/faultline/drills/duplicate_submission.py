@@ -1,7 +1,7 @@
 """Many clients submit one key at once, some with other args; one of them is killed, and starts again.
 
-The first to take the key is killed before it commits, while all the others wait for it. One of those wins, and
-perhaps it is one whose client is dead by then: it learns of its job when it asks again.
+The first to take the key is killed before it commits, while all the others wait for it. One of those wins,
+and perhaps it is one whose client is dead by then: it learns of its job when it asks again.
 """
 
 import secrets
@@ -23,7 +23,7 @@ ENDED = "select from faultline.get_job(%s) as job where job.state = 'succeeded'"
 
 
 def play(scene: Scene) -> None:
-    """Two clients race for a key under one of them who holds it; it is killed; then all ask again, and later again."""
+    """Two clients race for a key that one of them holds; that one is killed; then all ask again."""
     key = f"order-{secrets.token_hex(4)}"
     order = {"key": key, "amounts": [AMOUNT, 2 * AMOUNT], "threads": THREADS, "times": TIMES}
     scene.enqueue()  # an ordinary job goes first: then the queue and a worker are there

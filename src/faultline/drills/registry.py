@@ -9,6 +9,7 @@ from faultline.drills import (
     crash_mid_apply,
     database_restart,
     duplicate_submission,
+    failover,
     lease_race,
     poison_job,
     self_zombie,
@@ -17,7 +18,7 @@ from faultline.drills import (
 from faultline.drills.scene import Scene
 from faultline.drills.stage import LEASE
 
-Need = Literal["a database", "a server of its own"]
+Need = Literal["a database", "a server of its own", "a server of its own, and a standby"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +53,14 @@ DRILLS: Final[dict[str, Drill]] = {
         ),
         Drill(
             name="crash-mid-apply",
-            summary="a worker is killed between its effect and its commit, with three jobs in hand at three places",
+            summary="a worker is killed between effect and commit, with three jobs in hand at three places",
             play=crash_mid_apply.play,
             verdict="crash_mid_apply",
             must_see=("killed", "expired", "committed before the kill"),
         ),
         Drill(
             name="duplicate-submission",
-            summary="many submit one key at once, some with other args, and one is killed and starts again: one job",
+            summary="many submit one key at once, some with other args; one is killed and starts again",
             play=duplicate_submission.play,
             verdict="duplicate_submission",
             must_see=("killed", "waited for the key", "answered: job", "answered: conflict"),
@@ -74,8 +75,16 @@ DRILLS: Final[dict[str, Drill]] = {
             lease=timedelta(seconds=10),
         ),
         Drill(
+            name="failover",
+            summary="the primary dies: a standby that has everything takes over, and one that has not",
+            play=failover.play,
+            verdict="failover_lossy",
+            needs="a server of its own, and a standby",
+            must_see=("halted", "promoted", "lost commit", "expired", "refused"),
+        ),
+        Drill(
             name="self-zombie",
-            summary="a worker stalls past its lease and claims its own job again; its older attempt is refused",
+            summary="a worker stalls past its lease and claims its own job again; its old attempt is refused",
             play=self_zombie.play,
             verdict="self_zombie",
             must_see=("stalled", "expired", "refused", "late commit refused"),

@@ -2,10 +2,12 @@
 
 import contextlib
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import psycopg
 
@@ -22,6 +24,18 @@ from faultline.store.run import Store
 
 AMOUNT = 100
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class World:
+    """A database in which a drill came to an end, the SQL file that judges it, the jobs it tells of."""
+
+    title: str
+    conn: psycopg.Connection[Any]
+    verdict: str
+    chapters: Mapping[int, str]
+
 
 class Scene:
     """Holds everything one run needs. Leaving the block ends every process that was started in it."""
@@ -34,6 +48,8 @@ class Scene:
         self.jobs: list[int] = []
         self.chapters: dict[int, str] = {}
         """The jobs whose stories are worth telling, each with its title; else it is the story of `job`."""
+        self.worlds: list[World] = []
+        """The databases to be judged, where a drill ends in several; else it is the one it began in."""
         self.about: dict[str, Any] = {}
         """What else the verdict has to be told."""
         self._stack = contextlib.ExitStack()
@@ -50,9 +66,13 @@ class Scene:
         return self
 
     def connect(self, dsn: str | None = None) -> None:
-        """Speak and listen on fresh connections; also after the server went away, and the old ones with it."""
+        """Speak and listen on fresh connections; also after the server took the old ones with it."""
         self.conn = connect(dsn or self.stage.dsn)
         self._ear = barriers.Ear(dsn or self.stage.dsn, self.stage.schema, self.trace)
+
+    def enter(self, block: AbstractContextManager[T]) -> T:
+        """Enter a block that is left with this run, after its verdict."""
+        return self._stack.enter_context(block)
 
     def _hang_up(self) -> None:
         with contextlib.suppress(psycopg.OperationalError):
@@ -81,11 +101,12 @@ class Scene:
         jobs_max: int = 2,
         pauses: Sequence[Pause] = (),
         queue: str | None = None,
+        dsn: str | None = None,
     ) -> WorkerProcess:
         """Start a worker process; with a gate, it comes no further than that barrier until it is opened."""
         order: dict[str, Any] = {
-            "dsn": self.stage.dsn, "queue": queue or self.stage.queue, "gate": gate, "jobs_max": jobs_max,
-            "lease_seconds": self.lease.total_seconds(), "pauses": pauses,
+            "dsn": dsn or self.stage.dsn, "queue": queue or self.stage.queue, "gate": gate,
+            "jobs_max": jobs_max, "lease_seconds": self.lease.total_seconds(), "pauses": pauses,
         }  # fmt: skip
         worker = WorkerProcess(who, order, self.trace, self.keeper, failpoints)
         self._workers.append(worker)
@@ -106,9 +127,11 @@ class Scene:
         """Let everybody pass this barrier."""
         barriers.open(self.conn, barrier)
 
-    def wait_until(self, question: str, about: Sequence[Any], what: str) -> None:
+    def wait_until(
+        self, question: str, about: Sequence[Any], what: str, conn: psycopg.Connection[Any] | None = None
+    ) -> None:
         """Return when the database answers with a row."""
-        wait_until(self.conn, question, about, what)
+        wait_until(conn or self.conn, question, about, what)
 
     def see(self, who: str, what: str, note: str | None = None, *, job: int | None = None) -> None:
         """Write down what was done to a process, in the database and in the trace; the note tells it."""
@@ -144,6 +167,6 @@ def wait_for_job(scene: Scene, who: str, what: str, job: int) -> Sign:
     """Wait until a process has said this about a job."""
     return scene.trace.wait_for(
         lambda sign: (sign.who, sign.what, sign.facts.get("job_id")) == (who, what, job),
-        30,
+        60,
         f"{what} of job {job} by {who}",
     )

@@ -1,7 +1,7 @@
 """One worker, twice: it stalls past its lease, claims its own job again, and its older attempt comes late.
 
-Whoever asks only which worker holds a job lets the older attempt through: it is the same worker. Token and claim
-id tell the two apart.
+Whoever asks only which worker holds a job lets the older attempt through: it is the same worker. Token and
+claim id tell the two apart.
 """
 
 import signal

@@ -27,7 +27,8 @@ SEEN: Final = {
 }
 MARKS: Final = {
     "claimed": "●", "resumed": "●", "promoted": "●", "key taken": "●", "frozen": "■", "killed": "■",
-    "stalled": "■", "halted": "■", "succeeded": "✓", "has its answers": "✓", "refused": "✗", "lease_ends": "╌",
+    "stalled": "■", "halted": "■", "succeeded": "✓", "has its answers": "✓", "refused": "✗",
+    "lease_ends": "╌",
 }  # fmt: skip
 """What is marked on the lane of whoever it happened to; the rest is only told."""
 

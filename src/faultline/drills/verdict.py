@@ -25,7 +25,8 @@ class Finding:
 class Verdict:
     """What a drill found. A drill that did not come to its end has kept nothing.
 
-    A promise nobody tried to break was not kept, it was not asked: a drill whose fault did not happen is void.
+    A promise that nobody tried to break was not kept, it was not asked for: a drill whose fault did not
+    happen is void.
     """
 
     findings: tuple[Finding, ...]
