@@ -1,6 +1,7 @@
 """`audit`: a verdict table, JSON and an exit code; it says what it could not look at."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -8,6 +9,7 @@ import pytest
 
 from faultline.audit import INVARIANTS
 from tests.audit import lives
+from tests.support import enqueue
 
 Db = psycopg.Connection[Any]
 
@@ -85,23 +87,42 @@ def test_a_database_that_cannot_be_looked_at_exits_with_3(run, empty_database):
     assert "run `faultline migrate`" in empty.stderr
 
 
-def test_a_role_without_the_tables_is_told_what_it_lacks(on, db: Db, run, database):
-    name = f"blind_{psycopg.conninfo.conninfo_to_dict(database)['dbname']}"
-    db.execute(f"create role {name} login")
-    db.execute(f"grant usage on schema faultline to {name}")
-    db.execute(f"grant execute on all functions in schema faultline to {name}")
+@pytest.fixture
+def auditor(db: Db, database: str) -> Iterator[str]:
+    """The name of a role that may look at nothing yet."""
+    name = f"auditor_{psycopg.conninfo.conninfo_to_dict(database)['dbname']}"
+    db.execute(f"create role {name} login".encode())
+    yield name
+    db.execute(f"drop owned by {name}".encode())
+    db.execute(f"drop role {name}".encode())
 
-    told = run("audit", "--dsn", psycopg.conninfo.make_conninfo(database, user=name))
 
-    db.execute(f"drop owned by {name}")
-    db.execute(f"drop role {name}")
-    assert told.exit_code == 3
-    assert "permission denied" in told.stderr
+def test_a_role_that_may_only_read_is_enough_and_less_is_told(run, store, db: Db, database, auditor):
+    enqueue(store)
+    dsn = psycopg.conninfo.make_conninfo(database, user=auditor)
+    outside = run("audit", "--dsn", dsn)
+    db.execute(f"grant usage on schema faultline to {auditor}".encode())
+    db.execute(f"grant execute on function faultline.now(), faultline.schema_version() to {auditor}".encode())
+    blind = run("audit", "--dsn", dsn)
+    db.execute(f"grant select on all tables in schema faultline to {auditor}".encode())
+    db.execute(f"alter role {auditor} set default_transaction_read_only = on".encode())
+    seeing = run("audit", "--dsn", dsn)
+
+    assert (outside.exit_code, blind.exit_code) == (3, 3)
+    assert "may not use the schema faultline" in outside.stderr
+    assert "permission denied" in blind.stderr
+    assert seeing.exit_code == 0, seeing.output
 
 
 @pytest.mark.parametrize("words", [("--limit-time", "soon"), ("--effects", "nowhere"), ("--bound", "-1s")])
 def test_what_was_typed_wrongly_exits_with_2(on, words):
     told = on("audit", *words)
+
+    assert told.exit_code == 2, told.output
+
+
+def test_without_a_database_to_look_at_it_exits_with_2(run):
+    told = run("audit")
 
     assert told.exit_code == 2, told.output
 

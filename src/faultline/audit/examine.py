@@ -38,7 +38,6 @@ def examine(
     walk = Walk(conn, bound, limit)
     try:
         with conn.transaction():
-            conn.execute("set transaction isolation level repeatable read, read only")
             walk.all_of_it(table, acknowledged, tell)
         complete = True
     except (TimeIsUp, psycopg.errors.QueryCanceled):

@@ -70,7 +70,7 @@ class Report:
 
     def __getitem__(self, name: str) -> Verdict:
         """The verdict of that name: `report["NoZombie"]`."""
-        return next(verdict for verdict in self.verdicts if verdict.name == name)
+        return {verdict.name: verdict for verdict in self.verdicts}[name]
 
     def __str__(self) -> str:
         """Every counterexample, a line each; made for the message of a failing test."""

@@ -20,7 +20,7 @@ from faultline.cli.options import DURATION, Command, told
 from faultline.cli.tables import draw, number, prose, toned, word
 from faultline.cli.terminal import Terminal
 from faultline.cli.wording import clock
-from faultline.errors import FaultlineError, InputError
+from faultline.errors import ConfigError, FaultlineError, InputError
 from faultline.store import hello
 from faultline.store.connect import SCHEMA_QUESTION, connect
 from faultline.store.faults import named_errors
@@ -53,9 +53,9 @@ def command(
     terminal.json = terminal.json or as_json
     try:
         report = _examined(terminal, effects, limit_time, bound)
-    except InputError:
+    except (InputError, ConfigError):
         raise
-    except FaultlineError as error:
+    except (FaultlineError, psycopg.Error) as error:
         click.echo(f"faultline: could not look: {line_of(error)}", err=True)
         return COULD_NOT_LOOK
     terminal.show(document(report), lambda: _drawn(report))

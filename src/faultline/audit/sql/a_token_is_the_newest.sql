@@ -27,5 +27,7 @@ where (standing.token < seen.token
        or (standing.running and standing.token = seen.token and seen.whose = 'a lease that ended'))
   -- A token that is none of ours, buried by quarantine: a replay of such a job begins below it.
   and not exists (
-    select from faultline.ledger as damaged where damaged.job_id = standing.id and damaged.token >= 2305843009213693952)
+    select from faultline.ledger as damaged
+    where damaged.job_id = standing.id and damaged.token >= 2305843009213693952
+      and damaged.job_id >= %(low)s and damaged.job_id < %(high)s)
 limit %(most)s
