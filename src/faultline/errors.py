@@ -157,8 +157,14 @@ class HandlerDied(FaultlineError):
 
     The attempt failed and its retry rules decide; what it had not committed rolled back, and no other
     job was touched. The message names the signal or the exit code: `Retry(on={HandlerDied: bury})`
-    gives such jobs up at once.
+    gives such jobs up at once, `max_crashes` after a few times.
     """
+
+    def __init__(self, message: str, signature: str = "", alone: bool = False) -> None:
+        super().__init__(message)
+        self.signature = signature
+        self.alone = alone
+        """True when nothing else had run in that process: nobody but this job can have done it."""
 
 
 class AlreadySettled(FaultlineError):

@@ -4,9 +4,10 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from faultline.drills.story import ENDS, Moment
+from faultline.drills.story import ENDS, MARKS, Moment
 
 REFUSED: Final = "bold red"
+CAPTIONS: Final = {"succeeded": "committed", "has its answers": "answered", "lease_ends": "lease runs out"}
 
 
 class Cell(NamedTuple):
@@ -60,17 +61,13 @@ class Lane:
                 self._paint(over, at, Cell("╌", "red"))
 
     def _mark(self, at: float, moment: Moment) -> None:
-        match moment.what:
-            case "claimed":
-                self._put(at, "●", self._colour, f"token {moment.token}")
-            case "frozen" | "killed":
-                self._put(at, "■", "bold yellow", moment.what)
-            case "lease_ends":
-                self._put(at, "╌", "red", "lease runs out")
-            case "succeeded":
-                self._put(at, "✓", self._colour, "committed")
-            case "refused":
-                self._put(at, "✗", REFUSED, "refused")
+        if (mark := MARKS.get(moment.what)) is None:
+            return
+        style = {"■": "bold yellow", "╌": "red", "✗": REFUSED}.get(mark, self._colour)
+        caption = (
+            f"token {moment.token}" if moment.what == "claimed" else CAPTIONS.get(moment.what, moment.what)
+        )
+        self._put(at, mark, style, caption)
 
     def _put(self, at: float, mark: str, style: str, caption: str) -> None:
         place = self._place(at)

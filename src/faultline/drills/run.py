@@ -14,7 +14,7 @@ from faultline.drills.scene import Scene
 from faultline.drills.stage import Stage, stage
 from faultline.drills.timeline import Timeline
 from faultline.drills.trace import DRILL, DrillStuck, Sign, Trace
-from faultline.drills.verdict import Verdict, judge
+from faultline.drills.verdict import Verdict, count, counts_line, judge
 from faultline.drills.verdict import table as verdict_table
 from faultline.errors import InputError
 
@@ -28,7 +28,7 @@ class Run:
     """One run of a drill, and what the database says of it."""
 
     verdict: Verdict
-    timeline: Timeline
+    timelines: tuple[tuple[str, Timeline], ...]
     trace: Trace
     seconds: float
 
@@ -63,14 +63,16 @@ def run_drill(
 def _run(drill: Drill, place: Stage, events: Console | None, shown: Console, number: int, runs: int) -> Run:
     began = time.monotonic()
     trace = Trace(None if events is None else lambda sign: _print_json(events, sign))
-    with Scene(place, trace) as scene:
+    with Scene(place, trace, drill.lease) as scene:
         stuck = None
         try:
             drill.play(scene)
         except DrillStuck as why:
             stuck = str(why)
-        verdict = judge(scene.conn, drill.verdict, job=scene.job)
-        timeline = Timeline(story.read(scene.conn, scene.job))
+        verdict = judge(scene.conn, drill.verdict, job=scene.job, jobs=scene.jobs, **scene.about)
+        verdict = verdict.counted(count(scene.conn, scene.jobs), drill.must_see)
+        told = scene.chapters or {scene.job: ""}
+        timelines = tuple((title, Timeline(story.read(scene.conn, job))) for job, title in told.items())
     verdict = verdict.and_stuck(stuck) if stuck else verdict
     trace.tell(
         Sign(
@@ -79,9 +81,9 @@ def _run(drill: Drill, place: Stage, events: Console | None, shown: Console, num
             {"drill": drill.name, "kept": verdict.kept, "broken": [f.promise for f in verdict.broken]},
         )
     )
-    run = Run(verdict, timeline, trace, time.monotonic() - began)
+    run = Run(verdict, timelines, trace, time.monotonic() - began)
     if runs > 1:
-        word = "[green]kept[/]" if verdict.kept else "[bold red]BROKEN[/]"
+        word = "[green]kept[/]" if verdict.kept else f"[bold red]{verdict.word}[/]"
         shown.print(
             f"run {number + 1:>{len(str(runs))}} of {runs}: {word} in {run.seconds:.1f} s", highlight=False
         )
@@ -101,9 +103,13 @@ def _show(drill: Drill, done: list[Run], console: Console) -> None:
     console.print(Text.assemble("\n", (drill.name, "bold"), f"\n{drill.summary}\n"))
     console.print(trace_table(told.trace))
     console.print()
-    console.print(told.timeline)
-    console.print()
+    for title, timeline in told.timelines:
+        if title:
+            console.print(title, style="bold")
+        console.print(timeline)
+        console.print()
     console.print(verdict_table(told.verdict))
+    console.print(f"\n {counts_line(told.verdict)}", style="dim")
     if len(done) > 1:
         kept = sum(run.verdict.kept for run in done)
         seconds = sum(run.seconds for run in done)

@@ -3,7 +3,7 @@
 import contextlib
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.resources import files
 from typing import Any, Final
@@ -38,6 +38,8 @@ class Stage:
     dsn: str
     schema: str
     own_database: bool
+    server: EmbeddedServer | None = None
+    """Ours to stop and start, where the drill plays on a server of its own."""
 
     @property
     def queue(self) -> str:
@@ -54,7 +56,8 @@ def stage(dsn: str | None) -> Iterator[Stage]:
     with contextlib.ExitStack() as stack:
         if dsn is None:
             server = stack.enter_context(EmbeddedServer.open())
-            yield stack.enter_context(_prepared(server.dsn(), name, own_database=True))
+            place = stack.enter_context(_prepared(server.dsn(), name, own_database=True))
+            yield replace(place, server=server)
             return
         try:
             own = stack.enter_context(_own_database(dsn, name))

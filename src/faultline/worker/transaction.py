@@ -92,6 +92,7 @@ class WorkTransaction:
             if self._isolation in FENCE_FIRST:
                 Store.run_in(self._conn, calls.fence(self._hand.lease))
                 self._hand.fenced = True
+            reach("effect.before")
         except BaseException as error:
             self._remember(error)
             self._give_back()
@@ -111,6 +112,7 @@ class WorkTransaction:
             self._give_back()
 
     def _commit(self) -> None:
+        reach("effect.after")
         self._hand.committing = True
         try:
             self._complete()
@@ -188,6 +190,7 @@ class WorkTransaction:
             if self._isolation in FENCE_FIRST:
                 await AsyncStore.run_in(self._conn, calls.fence(self._hand.lease))
                 self._hand.fenced = True
+            reach("effect.before")
         except BaseException as error:
             self._remember(error)
             await self._agive_back()
@@ -207,6 +210,7 @@ class WorkTransaction:
             await self._agive_back()
 
     async def _acommit(self) -> None:
+        reach("effect.after")
         self._hand.committing = True
         try:
             await self._acomplete()

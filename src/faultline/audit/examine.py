@@ -1,0 +1,46 @@
+"""Examine: ask a database whether everything Faultline promises is true of it, and change nothing."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any, Final
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from faultline.audit.report import Report
+from faultline.audit.walk import Effects, Tell, TimeIsUp, Walk
+from faultline.errors import InputError
+
+BOUND: Final = timedelta(minutes=2)
+"""How long a lease may stay past its end: a lease of held fire, and a minute until reap has walked all."""
+
+
+def examine(
+    conn: psycopg.Connection[Any],
+    *,
+    effects: str | Effects | None = None,
+    acknowledged: Collection[int] = (),
+    bound: timedelta = BOUND,
+    limit: timedelta | None = None,
+    tell: Tell = lambda done, total: None,
+) -> Report:
+    """Read one snapshot of the whole database and say of each invariant whether it holds.
+
+    >>> report = examine(conn)
+    >>> assert report.holds, str(report)
+
+    `effects` is a table of yours to be held against the ledger; `acknowledged` are ids that enqueues answered
+    with. With a `limit` the walk ends in time, and the report says that it is not complete.
+    """
+    if conn.info.transaction_status is not TransactionStatus.IDLE:
+        raise InputError("examine reads a snapshot of its own; give it a connection without a transaction")
+    table = Effects(effects) if isinstance(effects, str) else effects
+    walk = Walk(conn, bound, limit)
+    try:
+        with conn.transaction():
+            conn.execute("set transaction isolation level repeatable read, read only")
+            walk.all_of_it(table, acknowledged, tell)
+        complete = True
+    except (TimeIsUp, psycopg.errors.QueryCanceled):
+        complete = False
+    return walk.notes.report(walk.moment, complete=complete, standby=walk.standby)

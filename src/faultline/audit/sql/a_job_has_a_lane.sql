@@ -1,0 +1,12 @@
+-- NothingLost: a job waits in a lane that there is; in any other no claim and no watchdog would find it.
+with standing as (
+  select job.id, job.lane from faultline.active as job where job.id >= %(low)s and job.id < %(high)s
+  union all
+  select job.id, job.lane from faultline.later as job where job.id >= %(low)s and job.id < %(high)s
+  union all
+  select job.id, job.lane from faultline.dead as job where job.id >= %(low)s and job.id < %(high)s
+)
+select standing.id as job_id, format('it waits in lane %%s, which does not exist', standing.lane) as told, true as sure
+from standing
+where not exists (select from faultline.lanes as lane where lane.id = standing.lane)
+limit %(most)s
