@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -12,7 +11,6 @@ from psycopg import IsolationLevel
 from faultline.errors import TransactionEnded, TransactionOpen
 from faultline.job import Job
 from faultline.store import calls
-from faultline.worker import transaction
 from tests.support import enqueue, outcomes, state_of
 from tests.worker.harness import drain, execute, quick, rows
 
@@ -244,19 +242,3 @@ def test_x15_a_forked_child_cannot_commit_for_its_parent(database, store, tmp_pa
     assert told.read_text() == "FaultlineError"
     assert effects(database) == ["parent"]
     assert outcomes(store, job) == ["succeeded"]
-
-
-def test_x25_a_job_stopped_while_its_connection_is_put_in_order_gives_it_back(database, store, monkeypatch):
-    """With one connection to lend, the next job would wait for it in vain."""
-    monkeypatch.setattr(transaction, "AS_NEW", "select pg_sleep(1)")
-
-    async def write(job: Job) -> None:
-        async with job.transaction() as conn:
-            await conn.execute(INSERT, [job.id, job.token, "written"])
-
-    jobs = [enqueue(store, task="write", timeout=timedelta(seconds=0.5), max_attempts=1) for _ in range(3)]
-
-    drain(database, write, config=quick(jobs_max=1))
-
-    assert [outcomes(store, job) for job in jobs] == [["succeeded"]] * 3
-    assert effects(database) == ["written"] * 3

@@ -32,6 +32,8 @@ def main(words: tuple[str, ...], jobs: int, write: bool, json_path: Path | None,
     chosen = [mutant for mutant in MUTANTS if not words or any(_fits(mutant, word) for word in words)]
     if not chosen:
         raise click.UsageError("no mutant is of that name")
+    if write and words:
+        raise click.UsageError("the page holds all mutants: --write tries them all")
     with court.a_server() as server:
         if green:
             court.check_green(chosen, server.dsn())

@@ -192,20 +192,8 @@ MUTANTS = (
         (worker("transaction", "if os.getpid() != self._lender.pid:", "if False:"),),
     ),
     Mutant(
-        "a stopped job keeps the connection it was lent", "G10",
-        f"{BLOCK}::test_x25_a_job_stopped_while_its_connection_is_put_in_order_gives_it_back",
-        (worker(
-            "transaction",
-            "        finally:  # a job that is stopped just now must not keep the connection from the others\n"
-            "            if not fit:\n                await self._conn.close()\n"
-            "            await loan.__aexit__(None, None, None)\n",
-            "        finally:\n            pass\n        if not fit:\n            await self._conn.close()\n"
-            "        await loan.__aexit__(None, None, None)\n",
-        ),),
-    ),
-    Mutant(
         "a frozen pacemaker is kept", "G10",
-        "proof/cases/test_t_clocks_and_cancels.py::test_x26_a_pacemaker_that_is_frozen_alone_is_replaced_before_a_lease_is_lost",
+        "proof/cases/test_t_clocks_and_cancels.py::test_x25_a_pacemaker_that_is_frozen_alone_is_replaced",
         (worker("companion", "                    self.process.kill()\n                continue\n", "                    pass\n                continue\n"),),
     ),
 )  # fmt: skip

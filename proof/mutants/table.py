@@ -15,6 +15,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_ownership.MUTANTS,
     *of_the_fence.MUTANTS,
     *of_time.MUTANTS,
+    *of_crashes.MUTANTS,
     *of_the_commit.MUTANTS,
     *of_the_worker.MUTANTS,
     *of_the_cases.MUTANTS,
