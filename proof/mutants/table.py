@@ -19,5 +19,4 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_commit.MUTANTS,
     *of_the_worker.MUTANTS,
     *of_the_cases.MUTANTS,
-    *of_crashes.MUTANTS,
 )
