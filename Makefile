@@ -14,7 +14,7 @@ COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --gene
 	--no-emit-find-links --custom-compile-command "make lock" --quiet pyproject.toml requirements/build.in
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench prove-audit compare compare-page lock clean demo-env dev-env
+.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench failpoints prove-audit compare compare-page lock clean demo-env dev-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -50,8 +50,15 @@ lease-race-log: demo-env  ## the race, as structured events: one JSON object a l
 drill: demo-env  ## any drill (NAME=worker-crash)
 	@.venv/bin/faultline drill $(NAME) $(ARGS)
 
+.PHONY: drills
+drills: dev-env  ## every drill (ARGS='--report drills.html'); ARGS=--sabotage: each, sabotaged, must turn red
+	@.venv/bin/python -m proof.drills $(ARGS)
+
 bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARGS='NAME --quick'
 	@.venv/bin/faultline bench $(or $(ARGS),drain --jobs 20000 --workers 1 --keep full)
+
+failpoints: dev-env  ## kill and freeze real processes at every named fail point; the oracle after each
+	@.venv/bin/python -m proof.failpoints $(ARGS)
 
 prove-audit: dev-env  ## the audit on a big ledger and on a database at work, beside `make test`'s cases
 	@.venv/bin/python -m pytest -p no:cacheprovider $(ARGS) proof/audit
@@ -62,6 +69,14 @@ compare: dev-env  ## Faultline beside its peers: installs them apart, measures, 
 compare-page: dev-env  ## docs/benchmarks.md and its plots again, from the JSON that is there
 	@.venv/bin/python -m benchmarks.peers page $(ARGS)
 
+# Under make prove.
+.PHONY: mutants cases
+mutants: dev-env  ## take every mechanism away once: the test that must notice turns red, or this fails (ARGS='G4 --write')
+	@.venv/bin/python -m proof.mutants $(ARGS)
+
+cases: dev-env  ## the slow cases of docs/cases.md (JOBS=2, ARGS='-k n9')
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS) proof/cases
+
 lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 	@$(COMPILE) --upgrade --extra dev --extra embedded --extra fast --extra bench -o requirements/dev.lock >/dev/null
 	@$(COMPILE) --constraints requirements/dev.lock --extra embedded --extra fast -o requirements/demo.lock >/dev/null
@@ -69,7 +84,7 @@ lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 
 clean:  ## delete .venv, caches and the data of `faultline dev`
 	@rm -rf .venv .venv.lock .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests scripts benchmarks proof -name __pycache__ -type d -prune -exec rm -rf {} +
 
 demo-env dev-env:
 	@if [ -z "$(PYTHON)" ]; then \

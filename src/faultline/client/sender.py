@@ -12,6 +12,7 @@ from faultline.client.batches import Bulk, is_due
 from faultline.client.hints import Hints, Later
 from faultline.client.stores import Stores, refuse_in_a_loop
 from faultline.errors import DatabaseError, OutcomeUnknown, ServerUnavailable
+from faultline.failpoints import reach
 from faultline.job import NewJob
 from faultline.store import calls
 from faultline.store.call import Call
@@ -44,6 +45,7 @@ class Sender:
     def enqueue(self, new: NewJob) -> int:
         """Put one job in its queue, on a connection of our own."""
         call, hint = calls.enqueue(new), self._hint_with(new)
+        reach("enqueue.sending")
         try:
             with _unknown_when_unanswered(new.key is None):
                 job_id = self.run(call, "enqueue", hint)
@@ -51,6 +53,7 @@ class Sender:
             if new.key is None:
                 raise
             job_id = self.run(call, "enqueue", hint)  # the key makes a second try harmless
+        reach("enqueue.sent")
         _tell_enqueued(new, job_id)
         if hint is None and is_due(new):
             self.hint(new.queue)
@@ -59,6 +62,7 @@ class Sender:
     async def aenqueue(self, new: NewJob) -> int:
         """Put one job in its queue, on a connection of our own."""
         call, hint = calls.enqueue(new), self._hint_with(new)
+        reach("enqueue.sending")
         try:
             with _unknown_when_unanswered(new.key is None):
                 job_id = await self.arun(call, hint)
@@ -66,6 +70,7 @@ class Sender:
             if new.key is None:
                 raise
             job_id = await self.arun(call, hint)
+        reach("enqueue.sent")
         _tell_enqueued(new, job_id)
         if hint is None and is_due(new):
             await self.ahint(new.queue)

@@ -58,7 +58,9 @@ begin
       else 'lost'
     end
   from unnest(heartbeat.ids, heartbeat.tokens, heartbeat.claims) as beat (id, token, claim)
-  left join unnest(held_ids, held_by) as held (id, claim) on held.id = beat.id and held.claim = beat.claim
+  left join lateral (
+    select mine.id from unnest(held_ids, held_by) as mine (id, claim) where mine.id = beat.id and mine.claim = beat.claim limit 1
+  ) as held on true   -- named twice, answered twice, not four times
   left join faultline.active as job
     on held.id is null and job.id = beat.id and job.token = beat.token and job.claim = beat.claim
   left join faultline.ledger as ended on held.id is null and ended.job_id = beat.id and ended.slot = 0;
