@@ -1,0 +1,186 @@
+-- What the explorer needs in a database of its own, beside an installed Faultline. Nothing here is for production.
+-- No braces anywhere: isolationtester takes the first closing one for the end of its block.
+create schema explorer;
+
+-- Virtual time. A sequence stands outside transactions, so a tick is just another step, and everybody sees it at once.
+create sequence explorer.clock minvalue 0 start 0;
+create sequence explorer.turns;
+create sequence explorer.stops;
+
+create or replace function faultline.now()
+returns timestamptz
+language plpgsql   -- which keeps its plan
+volatile
+as $$
+begin
+  return (select timestamptz '2040-01-01 00:00+00' + clock.last_value * interval '1 second' from explorer.clock as clock);
+end;
+$$;
+
+create function explorer.tick(seconds int)
+returns bigint
+language sql
+as $$ select setval('explorer.clock', clock.last_value + tick.seconds) from explorer.clock as clock $$;
+
+-- What each session remembers: the leases it was granted.
+create table explorer.hands (
+  hand      text primary key,
+  who       text not null,
+  job_id    bigint not null,
+  token     bigint not null,
+  claim     uuid not null,
+  until     timestamptz not null,
+  is_lost   boolean not null default false,   -- a failover took back this very claim
+  turn      bigint not null default nextval('explorer.turns')
+);
+
+-- What each session was told, in the transaction that told it: done, held, refused ...
+create table explorer.told (
+  who       text not null,
+  verb      text not null,
+  job_id    bigint,
+  token     bigint,
+  claim     uuid,
+  answer    text not null,
+  until     timestamptz,
+  key       text,
+  keep_for  interval
+);
+
+-- The user's own rows: `work` commits with the job's success, `fenced` under a fence, before it.
+create table explorer.effects (
+  who     text not null,
+  kind    text not null default 'work',
+  job_id  bigint not null,
+  token   bigint not null,
+  claim   uuid not null
+);
+
+-- Those that the audit holds against the ledger.
+create view explorer.work as
+select effect.job_id, effect.token, effect.claim from explorer.effects as effect where effect.kind = 'work';
+
+-- Stop here until the explorer says go: it holds the lock that we ask for. Only in sessions that it steps.
+create function explorer.stop(place text)
+returns boolean
+language plpgsql
+set lock_timeout = 0
+as $$
+declare
+  number bigint;
+begin
+  if coalesce(current_setting('explorer.who', true), '') = '' then
+    return false;
+  end if;
+  number := nextval('explorer.stops');
+  raise notice 'stop % in %', number, place;
+  perform pg_advisory_lock(number);
+  perform pg_advisory_unlock(number);
+  return true;
+end;
+$$;
+
+-- As it was: one empty lane, time at its beginning, the first id and token to come.
+create function explorer.reset()
+returns void
+language plpgsql
+as $$
+begin
+  delete from faultline.active;
+  delete from faultline.later;
+  delete from faultline.dead;
+  delete from faultline.ledger;
+  delete from faultline.refusals;
+  delete from faultline.keys;
+  delete from explorer.hands;
+  delete from explorer.told;
+  delete from explorer.effects;
+  update faultline.lanes set floor = 0, top = 0, candidate = null, candidate_at = null
+  where floor <> 0 or top <> 0 or candidate is not null;
+  update faultline.rounds set round_at = '-infinity', hold_until = '-infinity', walked_at = '-infinity'
+  where isfinite(round_at) or isfinite(hold_until) or isfinite(walked_at);
+  perform setval('faultline.places', 1, false), setval('faultline.tokens', 1, false), setval('explorer.clock', 0),
+          setval('explorer.turns', 1, false), setval('explorer.stops', 1, false);
+end;
+$$;
+
+-- A fresh worker and a fresh watchdog finish whatever can be finished; the answer is how many rounds it took.
+create function explorer.drain()
+returns int
+language plpgsql
+as $$
+declare
+  rounds  int := 0;
+  lease   record;
+  fresh   uuid;
+begin
+  while rounds < 12 and (exists (select from faultline.active) or exists (select from faultline.later)) loop
+    rounds := rounds + 1;
+    fresh := lpad(rounds::text, 32, '0')::uuid;
+    perform explorer.tick(7200);
+    perform faultline.reap();
+    perform faultline.promote();
+    perform faultline.rescue();
+    for lease in select * from faultline.claim(array['default'], 100, '15 s', fresh) loop
+      insert into explorer.hands (hand, who, job_id, token, claim, until)
+      values ('drain ' || rounds || ' ' || lease.id, 'drain', lease.id, lease.token, fresh, faultline.now() + interval '15 s');
+      insert into explorer.effects (who, job_id, token, claim) values ('drain', lease.id, lease.token, fresh);
+      perform faultline.complete(lease.id, lease.token, fresh, '"drain"');
+    end loop;
+  end loop;
+  return rounds;
+end;
+$$;
+
+-- When something was said of a lease: before it ended, with its end (in one transaction), or after; `never` when it has no end.
+create function explorer.said_when(said xid, ended xid)
+returns text
+language plpgsql
+as $$
+begin
+  return case
+    when said_when.ended is null then 'never'
+    when said_when.ended = said_when.said then 'with'
+    when pg_xact_commit_timestamp(said_when.said) < pg_xact_commit_timestamp(said_when.ended) then 'before'
+    else 'after'
+  end;
+end;
+$$;
+
+create view explorer.answers as
+select told.*, ended.outcome, explorer.said_when(told.xmin, ended.xmin) as said_when
+from explorer.told as told
+left join lateral (
+  select entry.outcome, entry.xmin from faultline.ledger as entry
+  where entry.job_id = told.job_id and entry.token = told.token and entry.claim = told.claim) as ended on true;
+
+create view explorer.rows_of_users as
+select effect.*, ended.outcome, explorer.said_when(effect.xmin, ended.xmin) as said_when
+from explorer.effects as effect
+left join lateral (
+  select entry.outcome, entry.xmin from faultline.ledger as entry
+  where entry.job_id = effect.job_id and entry.token = effect.token and entry.claim = effect.claim) as ended on true;
+
+-- All that the checks read, as one number: an ending that was checked before need not be checked again.
+create function explorer.ending()
+returns text
+language plpgsql
+as $$
+begin
+  return (select md5(string_agg(line, chr(10) order by line))
+  from (
+    select 'active' || row::text as line from faultline.active as row
+    union all select 'later' || row::text from faultline.later as row
+    union all select 'dead' || row::text from faultline.dead as row
+    union all select 'ledger' || row::text from faultline.ledger as row
+    union all select 'refusals' || row::text from faultline.refusals as row
+    union all select 'keys' || row::text from faultline.keys as row
+    union all select 'told' || row::text from explorer.answers as row
+    union all select 'effect' || row::text from explorer.rows_of_users as row
+    union all
+    select format('hand %s %s %s %s %s %s %s', hand, who, job_id, token, claim, is_lost,
+                  row_number() over (partition by job_id order by turn))
+    from explorer.hands
+  ) as lines);
+end;
+$$;
