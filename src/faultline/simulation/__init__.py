@@ -1,4 +1,4 @@
-"""The explorer: the shipped SQL over real sessions, in every order there is, with the invariants at each end."""
+"""The explorer: the shipped SQL over real sessions, in every order there is."""
 
 from faultline.simulation.explore import explore, orders
 from faultline.simulation.scenario import Scenario, Stop

@@ -7,6 +7,7 @@ import click
 from rich.console import Console
 
 from faultline.simulation.mutants import MUTANTS
+from faultline.simulation.replay import replay
 from faultline.simulation.run import Wishes, explore_all, hunt
 from faultline.simulation.scenarios import SCENARIOS
 from faultline.simulation.stage import prepare
@@ -19,6 +20,9 @@ from faultline.simulation.stage import prepare
 @click.option("--processes", type=click.IntRange(1, 64), default=2, help="How many at once.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the report there, too.")
 @click.option("--specs", type=click.Path(path_type=Path), help="Write orders as .spec files in this folder.")
+@click.option(
+    "--replay", "again", is_flag=True, help="NAMES are .spec files: play them with isolationtester."
+)
 @click.option("--stage", "dsn", help="Make this empty database ready for a .spec, and do nothing else.")
 def main(
     names: tuple[str, ...],
@@ -27,6 +31,7 @@ def main(
     processes: int,
     json_file: Path | None,
     specs: Path | None,
+    again: bool,
     dsn: str | None,
 ) -> None:
     """Play every interleaving of the shipped SQL functions, over real sessions of an embedded PostgreSQL.
@@ -36,6 +41,8 @@ def main(
     if dsn:
         prepare(dsn)
         return
+    if again:
+        sys.exit(replay([Path(name) for name in names], Console()))
     known = list(MUTANTS if mutants else SCENARIOS)
     if unknown := [name for name in names if name not in known]:
         raise click.UsageError(f"nothing is called {unknown[0]!r}; there are: {', '.join(known)}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from faultline.embedded import EmbeddedServer
-from faultline.simulation.explore import Tally, explore
+from faultline.simulation.explore import Tally, explore, hunt
 from faultline.simulation.mutants import MUTANTS
 from faultline.simulation.scenarios import SCENARIOS
 from faultline.simulation.stage import Stage, altered, prepare
@@ -48,6 +48,8 @@ class News:
     orders: int
     tally: Tally | None = None
     seconds: float = 0.0
+    functions: tuple[str, ...] = ()
+    """The shipped functions that were played in another form: with a stop in them, or broken."""
     trouble: str = ""
 
 
@@ -77,7 +79,6 @@ class Crew:
     server: EmbeddedServer
     parts: Sequence[Part]
     size: int
-    until_broken: bool = False
     _members: list[BaseProcess] = field(default_factory=list)
 
     def news(self) -> Iterator[News]:
@@ -91,7 +92,7 @@ class Crew:
             name = f"explorer_{number}"
             self.server.drop_database(name)
             self.server.create_database(name, TEMPLATE)
-            args = (self.server.dsn(name), todo, told, self.until_broken)
+            args = (self.server.dsn(name), todo, told)
             self._members.append(context.Process(target=_work, args=args, daemon=True))
             self._members[-1].start()
         try:
@@ -121,25 +122,26 @@ class Crew:
             member.join()
 
 
-def _work(dsn: str, todo: "Queue[Part | None]", told: "Queue[News]", until_broken: bool) -> None:
+def _work(dsn: str, todo: "Queue[Part | None]", told: "Queue[News]") -> None:
     """What each process does: part after part, on its own stage."""
     with Stage(dsn) as stage:
         while (part := todo.get()) is not None:
             try:
-                _explore(dsn, stage, part, told, until_broken)
+                _explore(dsn, stage, part, told)
             except Exception as error:
                 told.put(News(part, 0, trouble=f"{type(error).__name__}: {error}"))
                 raise
 
 
-def _explore(dsn: str, stage: Stage, part: Part, told: "Queue[News]", until_broken: bool) -> None:
+def _explore(dsn: str, stage: Stage, part: Part, told: "Queue[News]") -> None:
     began, last, tally = time.monotonic(), 0, Tally()
-    scenario = SCENARIOS[part.scenario]
-    edits = MUTANTS[part.mutant].edits if part.mutant else ()
-    with altered(dsn, edits, scenario.stops):
-        for tally in explore(stage, scenario, part.prefix, until_broken=until_broken):
+    scenario, mutant = SCENARIOS[part.scenario], MUTANTS.get(part.mutant)
+    with altered(dsn, mutant.edits if mutant else (), scenario.stops) as functions:
+        for tally in (
+            hunt(stage, scenario, mutant.breaks) if mutant else explore(stage, scenario, part.prefix)
+        ):
             if tally.orders - last >= TOLD_EVERY_ORDERS:
                 told.put(News(part, tally.orders - last))
                 last = tally.orders
     stage.break_off()
-    told.put(News(part, tally.orders - last, tally, time.monotonic() - began))
+    told.put(News(part, tally.orders - last, tally, time.monotonic() - began, functions))

@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from random import Random
 
 from faultline.simulation.order import Order, Performance
 from faultline.simulation.scenario import Scenario
 from faultline.simulation.stage import Stage
+
+WALKS = 2_000
+"""How many orders a hunt plays at random before it plays them all."""
 
 
 def orders(stage: Stage, scenario: Scenario, prefix: Sequence[str] = ()) -> Iterator[Order]:
@@ -15,6 +20,13 @@ def orders(stage: Stage, scenario: Scenario, prefix: Sequence[str] = ()) -> Iter
         order = Performance(stage, scenario).play(path)
         yield order
         path = _next(order, len(prefix))
+
+
+def wander(stage: Stage, scenario: Scenario, seed: int) -> Iterator[Order]:
+    """Play some orders at random, the same for the same seed."""
+    chance = Random(seed)
+    for _ in range(WALKS):
+        yield Performance(stage, scenario).play((), chance.choice)
 
 
 def _next(order: Order, fixed: int) -> list[str] | None:
@@ -43,41 +55,46 @@ class Tally:
         self.turns += len(order.chosen)
         self.waits += order.waits
         self.refusals += order.refusals
+        self.endings.add(order.ending)
         if order.broken:
             self.violations += 1
             self.first_broken = self.first_broken or order
 
 
 class Judge:
-    """Checks each ending; one that is the same in every row as an ending that held before, holds."""
+    """Checks each ending; of one that is the same in every row as an ending before, it knows the verdict."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._sound: set[str] = set()
-        self._unsound: dict[str, list[tuple[str, str]]] = {}
+        self._known: dict[str, list[tuple[str, str]]] = {}
 
     def check(self, order: Order) -> None:
         """Add what is broken at this end to what was broken on the way."""
-        if order.ending in self._sound:
+        if not order.ending:  # the drain itself failed: no two such are known to be the same
+            order.broken.extend(self._stage.broken())
             return
-        if order.ending not in self._unsound:
-            wrong = self._stage.broken()
-            if not wrong:
-                self._sound.add(order.ending)
-                return
-            self._unsound[order.ending] = wrong
-        order.broken.extend(self._unsound[order.ending])
+        if order.ending not in self._known:
+            self._known[order.ending] = self._stage.broken()
+        order.broken.extend(self._known[order.ending])
 
 
-def explore(
-    stage: Stage, scenario: Scenario, prefix: Sequence[str] = (), *, until_broken: bool = False
-) -> Iterator[Tally]:
+def explore(stage: Stage, scenario: Scenario, prefix: Sequence[str] = ()) -> Iterator[Tally]:
     """Explore a scenario; the tally so far after each order."""
     tally, judge = Tally(), Judge(stage)
     for order in orders(stage, scenario, prefix):
         judge.check(order)
         tally.count(order)
-        tally.endings.add(order.ending)
         yield tally
-        if until_broken and order.broken:
+
+
+def hunt(stage: Stage, scenario: Scenario, invariant: str, seed: int = 0) -> Iterator[Tally]:
+    """Play until an order breaks this invariant: at random first, which finds most things soon, then all."""
+    tally, judge = Tally(), Judge(stage)
+    for order in chain(wander(stage, scenario, seed), orders(stage, scenario)):
+        judge.check(order)
+        tally.count(order)
+        if invariant in {name for name, _ in order.broken}:
+            tally.first_broken = order
+            yield tally
             return
+        yield tally

@@ -126,6 +126,15 @@ _OF_TAKING = (
         "OwnerIsOne",
     ),
     Mutant(
+        "the reaper waits for a locked row",
+        (("reap", f"limit reap.most\n      {SKIPPED}", "limit reap.most\n      for no key update"),),
+        "commit with the user's rows",
+        "Drains",
+    ),
+    Mutant(
+        "a claim waits for a locked row", (("claim", SKIPPED, "for no key update"),), "claimers", "Drains"
+    ),
+    Mutant(
         "the reaper takes leases that have not run out",
         (("reap", "and job.lease_until < moment", "and job.lease_until is not null"),),
         "heartbeat against reaper",
@@ -221,13 +230,9 @@ _OF_KEYS = (
         "OneEffect",
     ),
     Mutant(
-        "a key's window starts when it is taken",
+        "a key lapses while its job lives",
         (
-            (
-                "take_key",
-                "if held.until < moment",
-                "if coalesce(held.until, moment - interval '1 s') < moment",
-            ),
+            ("take_key", "if held.until < moment then", "if held.until < moment or held.until is null then"),
             ("take_key", " and named.until < moment;", ";"),
         ),
         "a key and its completion",

@@ -1,12 +1,19 @@
 """Play one order: give the sessions their turns one at a time, as a list of names says."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from faultline.simulation.scenario import Scenario
 from faultline.simulation.session import Session, Standing
 from faultline.simulation.stage import Stage
 from faultline.simulation.step import Answer, Play, Step
+
+Choose = Callable[[Sequence[str]], str]
+"""Who goes next, of those who can."""
+
+
+def first(could: Sequence[str]) -> str:
+    return could[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +69,14 @@ class Performance:
             who: _Player(stage.session(who), program()) for who, program in scenario.sessions.items()
         }
 
-    def play(self, path: Sequence[str]) -> Order:
-        """Play `path`, and after it whoever comes first of those who can."""
+    def play(self, path: Sequence[str], choose: Choose = first) -> Order:
+        """Play `path`, and after it whoever is chosen of those who can."""
         self._stage.begin(self._scenario.setup)
         for player in self._players.values():
             player.go_on(None)
         while could := self._could():
             depth = len(self.order.chosen)
-            who = path[depth] if depth < len(path) else could[0]
+            who = path[depth] if depth < len(path) else choose(could)
             if who not in could:
                 raise LookupError(f"turn {depth}: {who} cannot go on, though it could before")
             self.order.chosen.append(who)

@@ -55,9 +55,13 @@ class Findings:
     """All lines of a run."""
 
     lines: dict[str, Line] = field(default_factory=dict)
+    broken: dict[str, News] = field(default_factory=dict)
+    """Of each scenario that broke something, the first part that did."""
 
     def add(self, news: News) -> None:
         if news.tally is not None:
+            if news.tally.first_broken:
+                self.broken.setdefault(news.part.scenario, news)
             self.lines.setdefault(news.part.scenario, Line(news.part.scenario)).add(news)
 
     @property

@@ -11,13 +11,19 @@ Edit = tuple[str, str, str]
 def rewrite(dsn: str, function: str, old: str, new: str) -> None:
     """Put `new` where the shipped source of a function says `old`; loud when it does not say it once."""
     with psycopg.connect(dsn, autocommit=True) as conn:
-        source = shipped_source(conn, function)
+        conn.execute(rewritten(shipped_source(conn, function), (function, old, new)).encode())
+
+
+def rewritten(source: str, *edits: Edit) -> str:
+    """The source with these edits made, each in the one place where it applies."""
+    for function, old, new in edits:
         found = source.count(old)
         if found != 1:
             raise LookupError(
                 f"faultline.{function} says {old!r} {found} times, not once: mend the rewriting"
             )
-        conn.execute(source.replace(old, new).encode())
+        source = source.replace(old, new)
+    return source
 
 
 def shipped_source(conn: psycopg.Connection[Any], function: str) -> str:

@@ -1,5 +1,6 @@
 """Run the explorer, with a progress bar: scenarios as shipped, or mutants that it must find."""
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from faultline.simulation.crew import Crew, News, Part, parts_of, server
 from faultline.simulation.mutants import MUTANTS
-from faultline.simulation.order import Order
 from faultline.simulation.report import Findings, is_found, mutant_table, table
 from faultline.simulation.scenarios import SCENARIOS
+from faultline.simulation.spec import spec
 from faultline.simulation.telling import told
 
 BROKEN = 1
@@ -45,9 +46,8 @@ def explore_all(names: Sequence[str], wishes: Wishes, console: Console) -> int:
         f" {findings.orders / seconds:,.0f} a second:"
         f" {'every invariant held in every one' if findings.holds else 'NOT ALL IS WELL'}"
     )
-    for line in findings.lines.values():
-        if line.tally.first_broken:
-            _show(line.name, line.tally.first_broken, wishes, console)
+    for name, news in findings.broken.items():
+        _show(name, news, wishes, console)
     if wishes.json:
         wishes.json.write_bytes(msgspec.json.format(msgspec.json.encode(findings.as_json(seconds, version))))
     return 0 if findings.holds else BROKEN
@@ -59,13 +59,12 @@ def hunt(names: Sequence[str], wishes: Wishes, console: Console) -> int:
     found: dict[str, News] = {}
     with server() as postgres, _bar(console) as bar:
         task = bar.add_task("mutants", total=len(parts))
-        for news in Crew(postgres, parts, wishes.processes, until_broken=True).news():
+        for news in Crew(postgres, parts, wishes.processes).news():
             if news.tally is not None:
                 found[news.part.mutant] = news
                 bar.advance(task)
     for name in names:
-        if (tally := found[name].tally) and tally.first_broken:
-            _show(name, tally.first_broken, wishes, console)
+        _show(name, found[name], wishes, console)
     console.print(mutant_table(found))
     alive = [name for name in names if not is_found(found[name])]
     console.print(
@@ -74,10 +73,19 @@ def hunt(names: Sequence[str], wishes: Wishes, console: Console) -> int:
     return BROKEN if alive else 0
 
 
-def _show(name: str, order: Order, wishes: Wishes, console: Console) -> None:
+def _show(name: str, news: News, wishes: Wishes, console: Console) -> None:
+    """Print the first order that broke something as steps; write it as a spec where that was asked for."""
+    order = news.tally.first_broken if news.tally else None
+    if order is None:
+        return
     console.rule(name, align="left", style="dim")
     for line in told(order):
         console.print(line, markup=False, highlight=False)
+    if wishes.specs:
+        wishes.specs.mkdir(parents=True, exist_ok=True)
+        file = wishes.specs / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.spec"
+        file.write_text(spec(SCENARIOS[news.part.scenario], order, title=name, functions=news.functions))
+        console.print(f"written as {file}", style="dim")
 
 
 def _bar(console: Console) -> Progress:

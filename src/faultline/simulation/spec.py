@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from textwrap import indent
 
 from faultline.simulation.order import Order, Turn
 from faultline.simulation.scenario import Scenario
@@ -25,7 +26,7 @@ def _lines(scenario: Scenario, order: Order, title: str, functions: tuple[str, .
     yield ""
     for function in functions:
         yield from _block("setup", function)
-    yield from _block("setup", ";\n  ".join(("select explorer.reset()", *scenario.setup)))
+    yield from _block("setup", ";\n".join(("select explorer.reset()", *scenario.setup)))
     named = _Names()
     permutation = [name for turn in order.turns for name in named.steps_of(turn)]
     if named.lets_go:
@@ -50,9 +51,11 @@ class _Names:
         if turn.stop:
             self.lets_go.append(turn.stop)
             yield f"go{turn.stop}"
-        elif turn.statements:
-            name = f"{_word(turn.who)}_{len(self.texts[turn.who]) + 1}_{_word(turn.label)}"
-            self.texts[turn.who].append((name, ";\n  ".join(turn.statements)))
+        # A step each: of several in one message, the program takes the first result for the whole answer.
+        for statement in turn.statements:
+            label = statement if statement in ("begin", "rollback") else turn.label
+            name = f"{_word(turn.who)}_{len(self.texts[turn.who]) + 1}_{_word(label)}"
+            self.texts[turn.who].append((name, statement))
             yield name
 
 
@@ -72,10 +75,10 @@ def _judge() -> Iterator[str]:
 
 def _block(opening: str, text: str) -> Iterator[str]:
     # The program takes the first closing brace for the end of the block.
-    bare = text.replace("'{}'", r"E'\x7b\x7d'")
+    bare = text.rstrip().replace("'{}'", r"E'\x7b\x7d'")
     if "{" in bare or "}" in bare:
         raise ValueError(f"a brace in a spec: {bare[:80]}")
-    yield f"{opening}\n{{\n  {bare};\n}}"
+    yield f"{opening}\n{{\n{indent(bare, '  ')};\n}}"
 
 
 def _word(label: str) -> str:

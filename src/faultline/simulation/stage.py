@@ -9,7 +9,7 @@ from typing import Self
 import psycopg
 
 from faultline.audit import Effects, examine
-from faultline.simulation.rewriting import Edit, rewrite, shipped_source
+from faultline.simulation.rewriting import Edit, rewrite, rewritten, shipped_source
 from faultline.simulation.scenario import Stop
 from faultline.simulation.session import Session, Stuck
 from faultline.simulation.step import Answer
@@ -38,23 +38,28 @@ def prepare(dsn: str) -> None:
 
 
 @contextmanager
-def altered(dsn: str, edits: Iterable[Edit], stops: Iterable[Stop]) -> Iterator[None]:
-    """The shipped functions with these edits, and with stops in them, while the block runs."""
+def altered(dsn: str, edits: Iterable[Edit], stops: Iterable[Stop]) -> Iterator[tuple[str, ...]]:
+    """The shipped functions with these edits, and with stops in them, while the block runs; their sources."""
+    changes = [*edits, *(_pause(stop) for stop in stops)]
+    names = sorted({name for name, _, _ in changes})
     with psycopg.connect(dsn, autocommit=True) as conn:
-        edits, stops = list(edits), list(stops)
-        names = {edit[0] for edit in edits} | {stop.function for stop in stops}
-        shipped = [shipped_source(conn, name) for name in sorted(names)]
+        shipped = {name: shipped_source(conn, name) for name in names}
+        new = tuple(
+            rewritten(shipped[name], *(change for change in changes if change[0] == name)) for name in names
+        )
         try:
-            for edit in edits:
-                rewrite(dsn, *edit)
-            for stop in stops:
-                # An IF, because it leaves FOUND alone.
-                pause = f"if explorer.stop('{stop.function}') then null; end if;\n  {stop.before}"
-                rewrite(dsn, stop.function, stop.before, pause)
-            yield
-        finally:
-            for source in shipped:
+            for source in new:
                 conn.execute(source.encode())
+            yield new
+        finally:
+            for source in shipped.values():
+                conn.execute(source.encode())
+
+
+def _pause(stop: Stop) -> Edit:
+    # An IF, because it leaves FOUND alone.
+    pause = f"if explorer.stop('{stop.function}') then null; end if;\n  {stop.before}"
+    return stop.function, stop.before, pause
 
 
 class Stage:

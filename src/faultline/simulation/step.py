@@ -9,7 +9,7 @@ WRONG_STATE = "LS004"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement, or a few that go to the server together.
+    """One statement of a session.
 
     `opens` puts a BEGIN before it, in the same message: a step of its own would multiply the orders and
     change nothing. `tolerates` are the errors that are an answer; any other is a violation. `afterwards` is
@@ -17,7 +17,7 @@ class Step:
     """
 
     label: str
-    sql: tuple[str, ...]
+    sql: str
     opens: bool = False
     tolerates: frozenset[str] = frozenset({LEASE_LOST})
     afterwards: str = ""
@@ -25,7 +25,7 @@ class Step:
     @property
     def statements(self) -> tuple[str, ...]:
         """What is sent, in one message."""
-        return ("begin", *self.sql) if self.opens else self.sql
+        return ("begin", self.sql) if self.opens else (self.sql,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +53,4 @@ Play = Generator[Step, Answer, None]
 
 Program = Callable[[], Play]
 
-COMMIT = Step("commits", ("commit",))
+COMMIT = Step("commits", "commit")

@@ -12,9 +12,9 @@ from faultline.simulation.scenarios.verbs import bury, claim, complete_at_once, 
 
 TAKEN = Stop("take_key", "select * into held")
 LAPSED = Stop("take_key", "if held.until < moment")
-KEYED = enqueue("setup", "k").sql
-ENDED = KEYED + in_hand("A") + complete_at_once("A").sql
-DEAD = KEYED + in_hand("A") + bury("A").sql
+KEYED = (enqueue("setup", "k").sql,)
+ENDED = (*KEYED, *in_hand("A"), complete_at_once("A").sql)
+DEAD = (*KEYED, *in_hand("A"), bury("A").sql)
 
 SCENARIOS = (
     Scenario(

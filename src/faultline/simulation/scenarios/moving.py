@@ -8,7 +8,6 @@ from faultline.simulation.scenarios.plays import (
     if_claimed,
     in_turn,
     keeps_up,
-    watches,
     works,
     works_at_once,
     works_quickly,
@@ -29,8 +28,8 @@ from faultline.simulation.scenarios.verbs import (
 )
 
 LOOKED_FOR = Stop("hold", "case place")
-DUE = enqueued(1, ", delay => '5 s'") + tick(10).sql
-DEAD = enqueued(1, ", max_attempts => 1") + in_hand("A") + bury("A").sql
+DUE = (*enqueued(1, ", delay => '5 s'"), tick(10).sql)
+DEAD = (*enqueued(1, ", max_attempts => 1"), *in_hand("A"), bury("A").sql)
 BEHIND_THE_FLOOR = (*enqueued(), "update faultline.lanes set floor = 100")
 
 SCENARIOS = (
@@ -41,6 +40,7 @@ SCENARIOS = (
             "P": does_together(cancel("P")),
             "W": does_together(promote()),
             "A": if_claimed("A", works_quickly("A")),
+            "B": if_claimed("B", works_at_once("B")),
         },
         DUE,
         stops=(LOOKED_FOR,),
@@ -109,7 +109,7 @@ SCENARIOS = (
             "W": in_turn(does_together(reap()), does_together(promote())),
             "A": works_quickly("A"),
         },
-        enqueued(2) + in_hand("A", 2) + tick().sql,
+        (*enqueued(2), *in_hand("A", 2), tick().sql),
         stops=(Stop("reap", "if cardinality(expired) > 0"),),
         never_wait=frozenset({"V", "W"}),
     ),
@@ -132,7 +132,7 @@ SCENARIOS = (
         {
             "A": works("A"),
             "T": does(tick(), tick()),
-            "W": watches(times=2),
+            "W": does(reap(), promote(), reap(), promote()),
             "B": if_claimed("B", works_at_once("B")),
         },
         enqueued() + in_hand("A"),

@@ -30,16 +30,7 @@ from faultline.simulation.step import Step
 
 LOOKED = Stop("reap", "if cardinality(expired) > 0")
 
-# What a standby that never heard of the last claim knows: the job is free, and the next token is the same.
-FORGET = Step(
-    "a standby that lost the claim is promoted",
-    (
-        "update faultline.active set token = 0, claim = null, claimed_at = null, claimed_by = null,"
-        " lease_until = null, deadline_at = null, attempt = attempt - 1 where id = 1",
-        "update explorer.hands set is_lost = true",
-        "select setval('faultline.tokens', 1, false)",
-    ),
-)
+FORGET = Step("a standby that lost the claim is promoted", "select explorer.forget(1)")
 
 SCENARIOS = (
     Scenario(
@@ -49,7 +40,7 @@ SCENARIOS = (
             "A": if_claimed("A", works("A")),
             "T": ONE_EXPIRY,
             "W": watches(),
-            "B": if_claimed("B", works_quickly("B")),
+            "B": if_claimed("B", works("B")),
         },
         enqueued(),
     ),
@@ -63,6 +54,7 @@ SCENARIOS = (
             "a": if_claimed("A2", keeps_up("A2", works_quickly("A2"))),
         },
         enqueued() + in_hand("A"),
+        is_quick=True,
     ),
     Scenario(
         "heartbeat against reaper",
@@ -119,9 +111,10 @@ SCENARIOS = (
         "lossy failover",
         "a promoted standby has lost A's claim and issues the same token to B",
         {
-            "A": works("A"),
+            "A": keeps_up("A", works("A")),
             "F": does(FORGET),
             "B": if_claimed("B", keeps_up("B", works("B"))),
+            "C": if_claimed("C", works_at_once("C")),
         },
         enqueued() + in_hand("A"),
         is_quick=True,
@@ -137,5 +130,6 @@ SCENARIOS = (
         },
         enqueued() + in_hand("A"),
         never_wait=frozenset({"W"}),
+        is_quick=True,
     ),
 )

@@ -16,7 +16,7 @@ from faultline.simulation.scenarios.verbs import (
 )
 from faultline.simulation.step import Play, Program, Step
 
-ROLLBACK = Step("is killed", ("rollback",))
+ROLLBACK = Step("is killed", "rollback")
 
 
 def does(*steps: Step) -> Program:
@@ -24,7 +24,7 @@ def does(*steps: Step) -> Program:
 
     def play() -> Play:
         for step in steps:
-            yield step
+            _ = yield step  # whatever comes of it
 
     return play
 
@@ -95,9 +95,9 @@ def time_passes(seconds: Sequence[int]) -> Program:
     return does(*(tick(each) for each in seconds))
 
 
-def watches(*, times: int = 1) -> Program:
+def watches() -> Program:
     """A watchdog's round: reap in a transaction that others can meet, then promote."""
-    return in_turn(*([does_together(reap()), does(promote())] * times))
+    return in_turn(does_together(reap()), does(promote()))
 
 
 ONE_EXPIRY: Callable[[], Play] = time_passes([20])

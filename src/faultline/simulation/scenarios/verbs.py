@@ -4,6 +4,7 @@ A lease lives in `explorer.hands`, as a worker has it in memory; what a verb ans
 in the same transaction, so that it is there exactly if the session was told so.
 """
 
+from dataclasses import replace
 from inspect import cleandoc
 
 from faultline.simulation.step import COMMIT, LEASE_LOST, WRONG_STATE, Play, Step
@@ -21,14 +22,9 @@ def claim_id(hand: str) -> str:
 
 
 def _step(
-    label: str,
-    *statements: str,
-    opens: bool = False,
-    tolerates: frozenset[str] = frozenset({LEASE_LOST}),
-    afterwards: str = "",
+    label: str, sql: str, *, tolerates: frozenset[str] = frozenset({LEASE_LOST}), afterwards: str = ""
 ) -> Step:
-    sent = tuple(cleandoc(statement) for statement in statements if statement)
-    return Step(label, sent, opens, tolerates, cleandoc(afterwards))
+    return Step(label, cleandoc(sql), tolerates=tolerates, afterwards=cleandoc(afterwards))
 
 
 def claim(hand: str, room: int = 1) -> Step:
@@ -63,11 +59,10 @@ def _refused(hand: str, verb: str) -> str:
         where hand = '{hand}'"""
 
 
-def _settled(label: str, hand: str, verb: str, args: str = "", first: str = "") -> Step:
+def _settled(label: str, hand: str, verb: str, args: str = "") -> Step:
     """A verb that ends a lease, or raises LS001."""
     return _step(
         label,
-        first,
         f"""
         insert into explorer.told (who, verb, job_id, token, claim, answer)
         select who, '{verb}', job_id, token, claim,
@@ -84,8 +79,11 @@ def complete(hand: str) -> Step:
 
 
 def complete_at_once(hand: str) -> Step:
-    """Rows and completion in one message: one transaction."""
-    return _settled("writes and completes", hand, "complete", first=rows(hand).sql[0])
+    """Rows and completion in one statement."""
+    step = complete(hand)
+    return replace(
+        step, label="writes and completes", sql=f"with written as (\n{rows(hand).sql})\n{step.sql}"
+    )
 
 
 def fail(hand: str, delay: str = "0 s") -> Step:
@@ -130,24 +128,34 @@ def _batch(hand: str, call: str) -> str:
           select got.* from held, faultline.{call} as got)"""
 
 
-def complete_many(hand: str) -> Step:
-    """Answers for those that did not get through; the rows of the others are in the same transaction."""
+def _settled_many(label: str, hand: str, verb: str, args: str, effects: str = "") -> Step:
+    """Answers for those that did not get through."""
     return _step(
-        "completes its batch",
-        f"""{_batch(hand, "complete_many(held.ids, held.tokens, held.claims, null)")},
+        label,
+        f"""{_batch(hand, f"{verb}(held.ids, held.tokens, held.claims{args})")},
         told as (
           insert into explorer.told (who, verb, job_id, token, claim, answer)
-          select hand.who, 'complete_many', hand.job_id, hand.token, hand.claim,
-                 coalesce(answers.answer, 'done')
+          select hand.who, '{verb}', hand.job_id, hand.token, hand.claim, coalesce(answers.answer, 'done')
           from explorer.hands as hand
           left join answers on answers.id = hand.job_id and answers.token = hand.token
           where {_of_all(hand)}
-          returning *),
-        written as (
-          insert into explorer.effects (who, job_id, token, claim)
-          select told.who, told.job_id, told.token, told.claim from told where told.answer = 'done')
+          returning *){effects}
         select told.answer from told""",
     )
+
+
+def complete_many(hand: str) -> Step:
+    """The rows of those that got through are in the same transaction."""
+    effects = """,
+        written as (
+          insert into explorer.effects (who, job_id, token, claim)
+          select told.who, told.job_id, told.token, told.claim from told where told.answer = 'done')"""
+    return _settled_many("completes its batch", hand, "complete_many", ", null", effects)
+
+
+def fail_many(hand: str) -> Step:
+    args = ", array['boom', 'boom'], array['0 s', '0 s']::interval[]"
+    return _settled_many("fails its batch", hand, "fail_many", args)
 
 
 def beat(hand: str) -> Step:
@@ -233,18 +241,17 @@ def enqueue(who: str, key: str, keep_for: str = "10 s") -> Step:
 
 def enqueued(jobs: int = 1, options: str = "") -> tuple[str, ...]:
     """For a setup: so many jobs, each written down as asked for."""
-    return _step(
-        "",
-        f"""
+    return (
+        cleandoc(f"""
         insert into explorer.told (who, verb, job_id, answer)
         select 'setup', 'enqueue', faultline.enqueue('task'{options}), 'done'
-        from generate_series(1, {jobs})""",
-    ).sql
+        from generate_series(1, {jobs})"""),
+    )
 
 
 def in_hand(hand: str, room: int = 1) -> tuple[str, ...]:
     """For a setup: this session has claimed already."""
-    return claim(hand, room).sql
+    return (claim(hand, room).sql,)
 
 
 def as_transaction(*steps: Step) -> Play:

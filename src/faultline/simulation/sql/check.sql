@@ -16,7 +16,7 @@ as $$
   where told.answer = 'done' and told.claim is not null
     and (told.said_when <> 'with' or told.outcome::text <> all (case told.verb
       when 'complete' then array['succeeded'] when 'complete_many' then array['succeeded']
-      when 'fail' then array['failed', 'dead'] when 'bury' then array['dead'] when 'snooze' then array['snoozed']
+      when 'fail' then array['failed', 'dead'] when 'fail_many' then array['failed', 'dead'] when 'bury' then array['dead'] when 'snooze' then array['snoozed']
       when 'release' then array['released'] when 'drop_claimed' then array['cancelled'] end))
 
   union all

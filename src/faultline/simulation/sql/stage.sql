@@ -104,6 +104,20 @@ begin
 end;
 $$;
 
+-- What a standby knows that never heard of the last claim: the job is free, and the next token is the same again.
+create function explorer.forget(job bigint)
+returns void
+language plpgsql
+as $$
+begin
+  update faultline.active
+  set token = 0, claim = null, claimed_at = null, claimed_by = null, lease_until = null, deadline_at = null, attempt = attempt - 1
+  where id = forget.job;
+  update explorer.hands set is_lost = true where job_id = forget.job;
+  perform setval('faultline.tokens', 1, false);
+end;
+$$;
+
 -- A fresh worker and a fresh watchdog finish whatever can be finished; the answer is how many rounds it took.
 create function explorer.drain()
 returns int
