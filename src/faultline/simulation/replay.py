@@ -45,17 +45,18 @@ def replay(specs: Sequence[Path], console: Console) -> int:
 
 
 def _printed(postgres: EmbeddedServer, specs: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    program = isolationtester(postgres.binaries)
     for file in specs:
         postgres.drop_database("spec")
         postgres.create_database("spec", TEMPLATE)  # each may change functions
-        yield file, play(postgres, "spec", file)
+        yield file, play(program, postgres.dsn("spec"), file)
 
 
-def play(postgres: EmbeddedServer, database: str, file: Path) -> str:
+def play(program: Path, dsn: str, file: Path) -> str:
     """What isolationtester prints for a spec in a prepared database."""
     told = subprocess.run(
-        [isolationtester(postgres.binaries), postgres.dsn(database)],
-        stdin=file.open("rb"),
+        [program, dsn],
+        input=file.read_text(),
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,
