@@ -1,6 +1,6 @@
 """The explorer plays every order once, sees who waits, and holds the invariants against each end."""
 
-from faultline.simulation.explore import explore, orders
+from faultline.simulation.exploring import explore, orders
 from faultline.simulation.scenario import Scenario
 from faultline.simulation.scenarios import SCENARIOS
 from faultline.simulation.scenarios.plays import does, does_together, works_at_once

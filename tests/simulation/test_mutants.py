@@ -4,7 +4,7 @@ import pytest
 
 from faultline.embedded.binaries import find_binaries
 from faultline.errors import NoPostgres
-from faultline.simulation.explore import hunt
+from faultline.simulation.exploring import hunt
 from faultline.simulation.mutants import MUTANTS
 from faultline.simulation.replay import isolationtester, play
 from faultline.simulation.scenarios import SCENARIOS

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from faultline.embedded import EmbeddedServer
-from faultline.simulation.explore import Tally, explore, hunt
+from faultline.simulation.exploring import Tally, explore, hunt
 from faultline.simulation.mutants import MUTANTS
 from faultline.simulation.scenarios import SCENARIOS
 from faultline.simulation.stage import Stage, altered, prepare

@@ -8,6 +8,11 @@ from faultline.simulation.session import Session, Standing
 from faultline.simulation.stage import Stage
 from faultline.simulation.step import Answer, Play, Step
 
+
+class Diverged(RuntimeError):
+    """A path that was played before went another way this time."""
+
+
 Choose = Callable[[Sequence[str]], str]
 """Who goes next, of those who can."""
 
@@ -78,7 +83,7 @@ class Performance:
             depth = len(self.order.chosen)
             who = path[depth] if depth < len(path) else choose(could)
             if who not in could:
-                raise LookupError(f"turn {depth}: {who} cannot go on, though it could before")
+                raise Diverged(f"turn {depth}: {who} cannot go on, though it could before")
             self.order.chosen.append(who)
             self.order.could.append(could)
             self._give_turn(who)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from faultline.simulation.crew import News
-from faultline.simulation.explore import Tally
+from faultline.simulation.exploring import Tally
 from faultline.simulation.mutants import MUTANTS
 from faultline.simulation.scenarios import SCENARIOS
 from faultline.simulation.telling import told

@@ -123,11 +123,11 @@ class Stage:
         return own + audited
 
     def break_off(self) -> None:
-        """End whatever the sessions are still doing: after a deadlock, or when somebody had enough."""
+        """End every session, whatever it does: one that waits for a lock does not see that its client went."""
         for session in self._sessions.values():
+            self._watcher.run(f"select pg_terminate_backend({session.pid}, 5000)")
             session.close()
         self._sessions.clear()
-        self._watcher.run("rollback")
 
     def close(self) -> None:
         with suppress(Exception):

@@ -19,7 +19,7 @@ DEAD = (*KEYED, *in_hand("A"), bury("A").sql)
 SCENARIOS = (
     Scenario(
         "two enqueues of one key",
-        "two clients enqueue one key in open transactions, a third without one; there is one job",
+        "two clients enqueue one key in open transactions while a worker claims; there is one job",
         {
             "E": does_together(enqueue("E", "k")),
             "F": does_together(enqueue("F", "k")),
@@ -70,7 +70,7 @@ SCENARIOS = (
     ),
     Scenario(
         "keys and claims",
-        "two clients enqueue two keys each in opposite places of their transactions, and two workers claim",
+        "two clients enqueue the same two keys, one of them in one transaction, while two workers claim",
         {
             "E": does_together(enqueue("E", "k"), enqueue("E", "l")),
             "F": does(enqueue("F", "k"), enqueue("F", "l")),

@@ -46,9 +46,10 @@ def in_turn(*programs: Program) -> Program:
 
 def if_claimed(hand: str, then: Program, *, room: int = 1) -> Program:
     """Claim, and go on only with something in hand."""
+    claims = claim(hand, room)
 
     def play() -> Play:
-        if (yield claim(hand, room)):
+        if (yield claims):
             yield from then()
 
     return play
@@ -71,9 +72,10 @@ def works_at_once(hand: str) -> Program:
 
 def keeps_up(hand: str, then: Program) -> Program:
     """Beat, and go on only if the lease is held."""
+    beats = beat(hand)
 
     def play() -> Play:
-        answer = yield beat(hand)
+        answer = yield beats
         if answer.rows and answer.rows[0][0] in ("held", "busy"):
             yield from then()
 
@@ -82,10 +84,11 @@ def keeps_up(hand: str, then: Program) -> Program:
 
 def is_killed(hand: str) -> Program:
     """A worker that dies between its completion and the commit: the server rolls back."""
+    writes, completes = replace(rows(hand), opens=True), complete(hand)
 
     def play() -> Play:
-        yield replace(rows(hand), opens=True)
-        if not (yield complete(hand)).error:
+        yield writes
+        if not (yield completes).error:
             yield ROLLBACK
 
     return play
