@@ -1,5 +1,7 @@
 """What the explorer would have found, it finds: as steps, and as a spec that isolationtester plays."""
 
+from pathlib import Path
+
 import pytest
 
 from faultline.embedded.binaries import find_binaries
@@ -8,10 +10,11 @@ from faultline.simulation.exploring import hunt
 from faultline.simulation.mutants import MUTANTS
 from faultline.simulation.replay import isolationtester, play
 from faultline.simulation.scenarios import SCENARIOS
-from faultline.simulation.spec import spec
+from faultline.simulation.spec import file_name, spec
 from faultline.simulation.stage import altered
 from faultline.simulation.telling import told
 
+SPECS = Path(__file__).parents[2] / "proof/specs"
 MUTANT = MUTANTS["the fence is a plain SELECT"]
 SCENARIO = SCENARIOS[MUTANT.scenario]
 
@@ -60,3 +63,13 @@ def test_every_stop_is_a_place_in_the_functions_as_they_are_shipped(staged):
     for scenario in SCENARIOS.values():
         with altered(staged, (), scenario.stops):
             pass
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_every_mutant_has_its_order_among_the_published_specs(name):
+    text = (SPECS / f"{file_name(name)}.spec").read_text()
+    printed = (SPECS / "expected" / f"{file_name(name)}.out").read_text()
+
+    assert text.startswith(f"# {name}\n")
+    assert MUTANTS[name].breaks in text
+    assert any(sign in printed for sign in (f"{MUTANTS[name].breaks:10}|", "<waiting ...>", "ERROR: "))

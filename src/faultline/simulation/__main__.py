@@ -12,6 +12,9 @@ from faultline.simulation.run import Wishes, explore_all, hunt
 from faultline.simulation.scenarios import SCENARIOS
 from faultline.simulation.stage import prepare
 
+WIDE = 110
+"""Columns of a log, which has no edge."""
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("names", nargs=-1)
@@ -48,7 +51,8 @@ def main(
         raise click.UsageError(f"nothing is called {unknown[0]!r}; there are: {', '.join(known)}")
     chosen = list(names) or [name for name in known if mutants or not quick or SCENARIOS[name].is_quick]
     wishes = Wishes(processes, json_file, specs)
-    sys.exit((hunt if mutants else explore_all)(chosen, wishes, Console()))
+    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
+    sys.exit((hunt if mutants else explore_all)(chosen, wishes, console))
 
 
 if __name__ == "__main__":

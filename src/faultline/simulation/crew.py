@@ -15,6 +15,7 @@ from faultline.embedded import EmbeddedServer
 from faultline.simulation.exploring import Tally, explore, hunt
 from faultline.simulation.mutants import MUTANTS
 from faultline.simulation.scenarios import SCENARIOS
+from faultline.simulation.scenarios.sizes import ORDERS
 from faultline.simulation.stage import Stage, altered, prepare
 
 TEMPLATE = "explorer_template"
@@ -37,7 +38,7 @@ class Part:
 
     @property
     def weight(self) -> int:
-        return SCENARIOS[self.scenario].orders // max(1, len(SCENARIOS[self.scenario].sessions))
+        return ORDERS.get(self.scenario, 1000) // len(SCENARIOS[self.scenario].sessions)
 
 
 @dataclass(frozen=True, slots=True)

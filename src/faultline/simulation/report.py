@@ -1,5 +1,6 @@
 """What a run of the explorer found: a line a scenario, a verdict, and the same as JSON."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,17 +117,18 @@ def _cells(line: Line) -> list[Text | str]:
     ]
 
 
-def mutant_table(found: dict[str, News]) -> Table:
+def mutant_table(found: Sequence[News]) -> Table:
     """A line a mutant: which invariant it broke, and after how many orders."""
     drawn = Table(box=None, header_style="bold", pad_edge=False)
     drawn.add_column("mutant")
     drawn.add_column("found in")
     drawn.add_column("breaks")
     drawn.add_column("orders", justify="right")
-    for name, news in found.items():
+    for news in found:
         broken = broken_by(news)
         verdict = Text(", ".join(broken), "green") if is_found(news) else Text("SURVIVES", "bold red")
-        drawn.add_row(name, news.part.scenario, verdict, f"{news.tally.orders if news.tally else 0:,}")
+        orders = f"{news.tally.orders:,}" if news.tally else ""
+        drawn.add_row(news.part.mutant, news.part.scenario, verdict, orders)
     return drawn
 
 
@@ -139,3 +141,16 @@ def broken_by(news: News) -> list[str]:
 def is_found(news: News) -> bool:
     """Whether a mutant broke what it must break."""
     return MUTANTS[news.part.mutant].breaks in broken_by(news)
+
+
+def mutant_as_json(news: News) -> dict[str, Any]:
+    order = news.tally.first_broken if news.tally else None
+    return {
+        "mutant": news.part.mutant,
+        "scenario": news.part.scenario,
+        "must_break": MUTANTS[news.part.mutant].breaks,
+        "broke": broken_by(news),
+        "orders": news.tally.orders if news.tally else 0,
+        "seconds": round(news.seconds, 2),
+        "first_broken": list(told(order)) if order else None,
+    }

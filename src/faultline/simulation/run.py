@@ -1,10 +1,10 @@
 """Run the explorer, with a progress bar: scenarios as shipped, or mutants that it must find."""
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -12,9 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from faultline.simulation.crew import Crew, News, Part, parts_of, server
 from faultline.simulation.mutants import MUTANTS
-from faultline.simulation.report import Findings, is_found, mutant_table, table
+from faultline.simulation.report import Findings, is_found, mutant_as_json, mutant_table, table
 from faultline.simulation.scenarios import SCENARIOS
-from faultline.simulation.spec import spec
+from faultline.simulation.scenarios.sizes import ORDERS
+from faultline.simulation.spec import file_name, spec
 from faultline.simulation.telling import told
 
 BROKEN = 1
@@ -34,7 +35,7 @@ def explore_all(names: Sequence[str], wishes: Wishes, console: Console) -> int:
     began, findings = time.monotonic(), Findings()
     with server() as postgres, _bar(console) as bar:
         parts = parts_of(names)
-        task = bar.add_task("orders", total=sum(SCENARIOS[name].orders for name in names))
+        task = bar.add_task("orders", total=sum(ORDERS.get(name, 1000) for name in names))
         for news in Crew(postgres, parts, wishes.processes).news():
             bar.advance(task, news.orders)
             findings.add(news)
@@ -48,8 +49,7 @@ def explore_all(names: Sequence[str], wishes: Wishes, console: Console) -> int:
     )
     for name, news in findings.broken.items():
         _show(name, news, wishes, console)
-    if wishes.json:
-        wishes.json.write_bytes(msgspec.json.format(msgspec.json.encode(findings.as_json(seconds, version))))
+    _write(wishes.json, findings.as_json(seconds, version))
     return 0 if findings.holds else BROKEN
 
 
@@ -65,11 +65,12 @@ def hunt(names: Sequence[str], wishes: Wishes, console: Console) -> int:
                 bar.advance(task)
     for name in names:
         _show(name, found[name], wishes, console)
-    console.print(mutant_table(found))
+    console.print(mutant_table([found[name] for name in names]))
     alive = [name for name in names if not is_found(found[name])]
     console.print(
         f"{len(names) - len(alive)} of {len(names)} mutants found", style="red" if alive else "green"
     )
+    _write(wishes.json, {"alive": alive, "mutants": [mutant_as_json(found[name]) for name in names]})
     return BROKEN if alive else 0
 
 
@@ -83,9 +84,14 @@ def _show(name: str, news: News, wishes: Wishes, console: Console) -> None:
         console.print(line, markup=False, highlight=False)
     if wishes.specs:
         wishes.specs.mkdir(parents=True, exist_ok=True)
-        file = wishes.specs / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.spec"
+        file = wishes.specs / f"{file_name(name)}.spec"
         file.write_text(spec(SCENARIOS[news.part.scenario], order, title=name, functions=news.functions))
         console.print(f"written as {file}", style="dim")
+
+
+def _write(file: Path | None, report: dict[str, Any]) -> None:
+    if file:
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
 
 
 def _bar(console: Console) -> Progress:

@@ -33,7 +33,5 @@ class Scenario:
     """Sessions that may not be found waiting for another: a watchdog stalls nobody, and nobody stalls it."""
     sees_refusals: bool = True
     """Whether some order must end with a lease refused; one that never does is void."""
-    orders: int = 1000
-    """How many orders there were last time: for the progress bar, and to begin with the largest."""
     is_quick: bool = False
     """Whether it is small enough for the quick form."""

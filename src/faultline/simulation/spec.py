@@ -17,6 +17,11 @@ def spec(scenario: Scenario, order: Order, *, title: str = "", functions: tuple[
     return "\n".join(_lines(scenario, order, title or scenario.story, functions)) + "\n"
 
 
+def file_name(title: str) -> str:
+    """A name for its file, without an ending."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
 def _lines(scenario: Scenario, order: Order, title: str, functions: tuple[str, ...]) -> Iterator[str]:
     yield f"# {title}"
     yield "#"

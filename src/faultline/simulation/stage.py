@@ -123,7 +123,7 @@ class Stage:
         return own + audited
 
     def break_off(self) -> None:
-        """End every session, whatever it does: one that waits for a lock does not see that its client went."""
+        """End every session, whatever it does: one that waits for a lock would not see that we have gone."""
         for session in self._sessions.values():
             self._watcher.run(f"select pg_terminate_backend({session.pid}, 5000)")
             session.close()
