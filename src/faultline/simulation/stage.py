@@ -70,6 +70,7 @@ class Stage:
         self._watcher = Session(dsn)
         self._auditor = psycopg.connect(dsn, autocommit=True)
         self._sessions: dict[str, Session] = {}
+        self._kept: tuple[str, ...] | None = None
         self._asked: dict[str, str] = {}
         self._orders = 0
         self._let_go: set[int] = set()
@@ -96,7 +97,11 @@ class Stage:
             numbers = ",".join(str(number) for number in self._let_go)
             self._told(f"select pg_advisory_lock(number) from unnest(array[{numbers}]) as number")
             self._let_go.clear()
-        self._checked(self._watcher.run_all(("select explorer.reset()", *setup)))
+        if self._kept == setup:
+            self._checked(self._watcher.run_all(("select explorer.restore()",)))
+            return
+        self._checked(self._watcher.run_all(("select explorer.reset()", *setup, "select explorer.keep()")))
+        self._kept = setup
 
     def is_blocked(self, who: str) -> bool:
         """Whether a session waits for a lock that another of ours has."""
