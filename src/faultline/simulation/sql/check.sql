@@ -47,8 +47,9 @@ as $$
   join lateral (
     select entry.created_at from faultline.ledger as entry where entry.job_id = second.job_id limit 1) as made on true
   left join lateral (
+    -- Its last end under that key: a dead job that was replayed after somebody else took the key goes on without it.
     select max(entry.settled_at) as at from faultline.ledger as entry
-    where entry.job_id = first.job_id and (entry.slot = 0 or entry.outcome = 'dead')) as ended on true
+    where entry.job_id = first.job_id and entry.key = first.key and (entry.slot = 0 or entry.outcome = 'dead')) as ended on true
   where first.verb = 'enqueue' and second.verb = 'enqueue' and first.answer = 'done'
     and (ended.at is null or made.created_at <= ended.at + first.keep_for)
 
