@@ -60,6 +60,7 @@ class Tally:
     waits: int = 0
     refusals: int = 0
     violations: int = 0
+    raced: int = 0
     endings: set[str] = field(default_factory=set)
     first_broken: Order | None = None
 
@@ -68,6 +69,7 @@ class Tally:
         self.turns += len(order.chosen)
         self.waits += order.waits
         self.refusals += order.refusals
+        self.raced += order.raced
         self.endings.add(order.ending)
         if order.broken:
             self.violations += 1
@@ -101,13 +103,18 @@ def explore(stage: Stage, scenario: Scenario, prefix: Sequence[str] = ()) -> Ite
 
 
 def hunt(stage: Stage, scenario: Scenario, invariant: str, seed: int = 0) -> Iterator[Tally]:
-    """Play until an order breaks this invariant: at random first, which finds most things soon, then all."""
+    """Play until an order breaks this invariant: at random first, which finds most things soon, then all.
+
+    One that can be played again is better than one in which two raced.
+    """
     tally, judge = Tally(), Judge(stage)
+    first: Order | None = None
     for order in chain(wander(stage, scenario, seed), orders(stage, scenario)):
         judge.check(order)
         tally.count(order)
-        if invariant in {name for name, _ in order.broken}:
+        if order.breaks(invariant) and (first is None or not order.raced):
+            first = order
             tally.first_broken = order
-            yield tally
-            return
         yield tally
+        if first is not None and not first.raced:
+            return

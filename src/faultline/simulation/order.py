@@ -44,6 +44,11 @@ class Order:
     waits: int = 0
     refusals: int = 0
     ending: str = ""
+    raced: bool = False
+    """Whether two waited when locks were let go: which of them was quicker is not ours to choose."""
+
+    def breaks(self, invariant: str) -> bool:
+        return any(name == invariant for name, _ in self.broken)
 
 
 @dataclass
@@ -154,12 +159,11 @@ class Performance:
 
     def _look_after_the_waiting(self) -> None:
         """Locks were let go: whoever waited for them goes on until it answers or waits again."""
-        moved = True
+        moved = -1
         while moved:
-            moved = False
-            for who, player in self._players.items():
-                if player.standing is Standing.BLOCKED:
-                    moved |= self._settle(who, Turn(who, "is let through"), ask_first=True)
+            waiting = [who for who, one in self._players.items() if one.standing is Standing.BLOCKED]
+            moved = sum(self._settle(who, Turn(who, "is let through"), ask_first=True) for who in waiting)
+            self.order.raced |= moved > 0 and len(waiting) > 1
 
     def _tell(self, turn: Turn, came_of_it: Answer | Standing) -> None:
         self.order.turns.append(Turn(turn.who, turn.label, turn.statements, came_of_it, turn.stop))

@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator, Sequence
+from difflib import unified_diff
 from pathlib import Path
 
 from rich.console import Console
@@ -39,8 +40,8 @@ def replay(specs: Sequence[Path], console: Console) -> int:
             console.print(
                 f"{'same' if same else 'DIFFERENT':9} {file.name}", style="green" if same else "red"
             )
-            if not same:
-                console.print(printed, markup=False)
+            for line in unified_diff(expected.read_text().splitlines(), printed.splitlines(), lineterm=""):
+                console.print(line, markup=False, soft_wrap=True)
     return 1 if different else 0
 
 

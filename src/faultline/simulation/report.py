@@ -24,7 +24,7 @@ class Line:
 
     def add(self, news: News) -> None:
         assert news.tally is not None
-        for count in ("orders", "turns", "waits", "refusals", "violations"):
+        for count in ("orders", "turns", "waits", "refusals", "violations", "raced"):
             setattr(self.tally, count, getattr(self.tally, count) + getattr(news.tally, count))
         self.tally.endings |= news.tally.endings
         self.tally.first_broken = self.tally.first_broken or news.tally.first_broken
@@ -45,6 +45,7 @@ class Line:
             "refusals": self.tally.refusals,
             "endings": len(self.tally.endings),
             "violations": self.tally.violations,
+            "raced": self.tally.raced,
             "void": self.is_void,
             "seconds": round(self.seconds, 2),
             "first_broken": list(told(broken)) if broken else None,
