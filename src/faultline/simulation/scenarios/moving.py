@@ -30,7 +30,11 @@ from faultline.simulation.scenarios.verbs import (
 LOOKED_FOR = Stop("hold", "case place")
 DUE = (*enqueued(1, ", delay => '5 s'"), tick(10).sql)
 DEAD = (*enqueued(1, ", max_attempts => 1"), *in_hand("A"), bury("A").sql)
-BEHIND_THE_FLOOR = (*enqueued(), "update faultline.lanes set floor = 100")
+BEHIND_THE_FLOOR = (
+    *enqueued(),
+    "update faultline.lanes set floor = 100",
+    "select setval('faultline.places', 200)",
+)
 
 SCENARIOS = (
     Scenario(
@@ -115,7 +119,7 @@ SCENARIOS = (
     ),
     Scenario(
         "rescue",
-        "a job behind its lane's floor is rescued while one is claimed and a person cancels it",
+        "a job behind its lane's floor is rescued by two, claimed, and cancelled by a person",
         {
             "W": does_together(rescue()),
             "V": does(rescue()),

@@ -162,7 +162,7 @@ SCENARIOS = (
             "B": if_claimed("B", does(complete_many("B")), room=2),
         },
         enqueued(2) + in_hand("A", 2),
-        # A and a may wait for each other, when both are refused: a refusal of one lease is counted in one row.
+        # A and a may wait for each other when both are refused: one row counts the refusals of a lease.
         never_wait=frozenset({"W"}),
     ),
     Scenario(
