@@ -128,7 +128,7 @@ SCENARIOS = (
         },
         BEHIND_THE_FLOOR,
         stops=(LOOKED_FOR,),
-        never_wait=frozenset({"V", "W", "A"}),
+        never_wait=frozenset({"V", "W"}),
     ),
     Scenario(
         "round after round",
