@@ -53,6 +53,9 @@ drill: demo-env  ## any drill (NAME=worker-crash)
 .PHONY: drills
 drills: dev-env  ## every drill (ARGS='--report drills.html'); ARGS=--sabotage: each, sabotaged, must turn red
 	@.venv/bin/python -m proof.drills $(ARGS)
+.PHONY: explore
+explore: demo-env  ## every interleaving of the shipped SQL over real sessions (ARGS=--quick, ARGS=--mutants)
+	@.venv/bin/python -m faultline.simulation $(ARGS)
 
 bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARGS='NAME --quick'
 	@.venv/bin/faultline bench $(or $(ARGS),drain --jobs 20000 --workers 1 --keep full)
