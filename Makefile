@@ -15,6 +15,8 @@ COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --gene
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench failpoints prove-audit compare compare-page lock clean demo-env dev-env
+.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench compare compare-page lock clean demo-env dev-env \
+	model model-env properties
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +67,11 @@ failpoints: dev-env  ## kill and freeze real processes at every named fail point
 
 prove-audit: dev-env  ## the audit on a big ledger and on a database at work, beside `make test`'s cases
 	@.venv/bin/python -m pytest -p no:cacheprovider $(ARGS) proof/audit
+model: dev-env model-env  ## TLC on the TLA+ model and its mutants, and real ledgers against the same relation
+	@.venv/bin/python -m proof.model $(ARGS)
+
+properties: dev-env  ## Hypothesis: long histories on real PostgreSQL against a reference, and the mutants it must notice
+	@.venv/bin/python -m proof.properties $(ARGS)
 
 compare: dev-env  ## Faultline beside its peers: installs them apart, measures, makes docs/benchmarks.md
 	@.venv/bin/python -m benchmarks.peers $(ARGS)
@@ -89,7 +96,7 @@ clean:  ## delete .venv, caches and the data of `faultline dev`
 	@rm -rf .venv .venv.lock .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find src tests scripts benchmarks proof -name __pycache__ -type d -prune -exec rm -rf {} +
 
-demo-env dev-env:
+demo-env dev-env model-env:
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "faultline: no Python 3.11 or newer with venv was found; install one (Debian: apt install python3-venv)" >&2; \
 		exit 1; \
