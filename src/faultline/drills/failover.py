@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -34,6 +35,7 @@ C, SERVER = "C", "server"
 KEEPS_UP, FALLS_BEHIND = "keeps_up", "falls_behind"
 LATE_COMMIT = "the late commit"
 IS_HERE = "select worker.id from faultline.list_workers() as worker where worker.name = %s"
+NO_CLAIM = UUID(int=0)
 LEASE_OF = "select token, claim from faultline.ledger where job_id = %s and token = %s"
 DONE = "select from faultline.get_job(%s) as job where job.state = 'succeeded'"
 
@@ -154,7 +156,10 @@ def _present_the_old_lease(
 
     The claim id is in no view: this reads the ledger of the other world, as only its owner may.
     """
-    token, claim = kept.execute(LEASE_OF, [history.late, scene.about["old_token"]]).fetchone() or (0, None)
+    token, claim = kept.execute(LEASE_OF, [history.late, scene.about["old_token"]]).fetchone() or (
+        0,
+        NO_CLAIM,
+    )
     lease = Lease(history.late, token, claim, scene.lease.total_seconds(), 0.0)
     try:
         with lossy.transaction():

@@ -42,7 +42,7 @@ def page(results: list[Result], versions: Versions) -> str:
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     words = (
         f"Faultline {versions.faultline}, PostgreSQL {versions.postgresql}, Python {versions.python}, "
-        f"psycopg {versions.psycopg}; {versions.place}; {made}"
+        f"psycopg {versions.driver}; {versions.place}; {made}"
     )
     return "\n".join(
         [

@@ -59,7 +59,7 @@ class Versions:
     faultline: str
     postgresql: str
     python: str
-    psycopg: str
+    driver: str
     place: str
 
     @classmethod
