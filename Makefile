@@ -14,7 +14,7 @@ COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --gene
 	--no-emit-find-links --custom-compile-command "make lock" --quiet pyproject.toml requirements/build.in
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench compare compare-page lock clean demo-env dev-env
+.PHONY: help demo test check lint types imports format lease-race lease-race-log drill nemesis bench compare compare-page lock clean demo-env dev-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ lease-race-log: demo-env  ## the race, as structured events: one JSON object a l
 
 drill: demo-env  ## any drill (NAME=worker-crash)
 	@.venv/bin/faultline drill $(NAME) $(ARGS)
+
+nemesis: dev-env  ## real workers under a seeded storm of faults, then the checker (ARGS='--seed 7 --minutes 3')
+	@.venv/bin/python -m proof.nemesis $(ARGS)
 
 bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARGS='NAME --quick'
 	@.venv/bin/faultline bench $(or $(ARGS),drain --jobs 20000 --workers 1 --keep full)

@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from proof.nemesis.arena import Wanted
+from proof.nemesis.failover import How, fail_over
 from proof.nemesis.mutants import MUTANTS
+from proof.nemesis.outcome import Outcome
 from proof.nemesis.report import table, write
-from proof.nemesis.run import Outcome, storm_over
+from proof.nemesis.run import storm_over
 
 EXITS = {"kept": 0, "broken": 1, "void": 3}
 """2 is a wrong command line."""
@@ -26,6 +28,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--rate", type=float, default=40.0, help="jobs enqueued a second, about (40)")
     parser.add_argument("--mutant", choices=sorted(MUTANTS), default="", help="break this on purpose")
     parser.add_argument("--report", type=Path, default=Path(".faultline/nemesis"), help="where reports go")
+    parser.add_argument("--no-failover", action="store_true", help="leave out the two failovers at the end")
     return parser
 
 
@@ -38,21 +41,30 @@ def main() -> int:
     if wanted.mutant:
         console.print(f"[bold yellow]mutant {wanted.mutant}[/]: {MUTANTS[wanted.mutant].says}")
     folder = Path(tempfile.mkdtemp(prefix="faultline-nemesis-logs-", dir="/tmp"))
-    outcome = asyncio.run(_play(wanted, folder, console))
+    outcome = asyncio.run(_play(wanted, folder, console, not asked.no_failover))
     pages = write(outcome, asked.report)
     _say(outcome, console, folder, pages)
     return EXITS[outcome.verdict]
 
 
-async def _play(wanted: Wanted, folder: Path, console: Console) -> Outcome:
-    columns = (BarColumn(24), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(), TextColumn("{task.description}"))
+async def _play(wanted: Wanted, folder: Path, console: Console, failovers: bool) -> Outcome:
+    columns = (
+        BarColumn(24),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("starting the server and the crew", total=1.0)
 
         def tell(what: str, done: float) -> None:
             bar.update(task, description=what, completed=done)
 
-        return await storm_over(wanted, folder / "storm", tell)
+        outcome = await storm_over(wanted, folder / "storm", tell)
+        hows: tuple[How, ...] = ("lossy", "synchronous") if failovers and not outcome.broken else ()
+        for how in hows:
+            await fail_over(wanted, how, folder / how, outcome, tell)
+        return outcome
 
 
 def _say(outcome: Outcome, console: Console, folder: Path, pages: list[Path]) -> None:

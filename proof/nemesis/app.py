@@ -1,4 +1,4 @@
-"""The work of the storm: handlers that commit, return, fail, snooze, take their time, and call the outside."""
+"""The work of the storm: handlers that commit, return, fail, snooze, take their time, and call outside."""
 
 import asyncio
 import hashlib
@@ -19,7 +19,7 @@ app = Faultline()
 
 EFFECT: Final = "insert into storm.effects (job_id, token, effect) values (%s, %s, %s)"
 
-# Many attempts: it is the storm that costs them, and none should die of it. Short pauses: a drain has a bound.
+# Many attempts: it is the storm that costs them, and none should die of it. Short pauses: drains are bounded.
 ATTEMPTS: Final = 500
 SOON: Final = Constant(timedelta(milliseconds=200))
 

@@ -70,7 +70,8 @@ class Arena:
         environment = {
             RUN: self.run, SINK: str(self.sink.path), mutants.MUTANT: self.wanted.mutant,
             "NEMESIS_NOTES": str(self.notes_file), "NEMESIS_SEED": str(self.wanted.seed),
-            "NEMESIS_RATE": str(self.wanted.rate), "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
+            "NEMESIS_RATE": str(self.wanted.rate),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         }  # fmt: skip
         post = Post(name, orders, link, self.folder / f"{name}.log", self.keeper, environment)
         if command:
@@ -108,7 +109,7 @@ async def arena(
     wanted: Wanted, run: str, folder: Path, target: Callable[[], str], crew: dict[str, Orders] | None = None
 ) -> AsyncIterator[Arena]:
     """Crew and producers at work; none of them is left when the block ends."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before anything runs
     keeper = Keeper()
     sink = Sink(folder / "sink")
     made = Arena(wanted, run, folder, target, keeper, sink)

@@ -21,7 +21,6 @@ RUN: Final = "NEMESIS_RUN"
 LOOK_EVERY_SECONDS: Final = 0.05
 AGAIN_SECONDS: Final = (0.2, 1.0)
 WORKER: Final = (sys.executable, "-P", "-m", "faultline", "worker", "proof.nemesis.app:app")
-READY_SECONDS_MAX: Final = 20.0
 
 
 @dataclass(frozen=True)
@@ -35,14 +34,26 @@ class Orders:
 
 
 SERVES_ALL: Final = "moves,plains,children"
+CHILDREN: Final = 2
 
 
 def _orders(concurrency: int, processes: int = 1, queues: str = SERVES_ALL, **environment: str) -> Orders:
-    flags = ["--queues", queues, "--concurrency", str(concurrency), "--children", "2", "--grace", "1s"]
+    flags = [
+        "--queues",
+        queues,
+        "--concurrency",
+        str(concurrency),
+        "--children",
+        str(CHILDREN),
+        "--grace",
+        "1s",
+    ]
     flags += ["--lease", f"{LEASE_SECONDS:g}s", "--log", "json"]
     flags += ["--processes", str(processes)] if processes > 1 else []
-    # Six connections, and one a job; with several processes four each, and two for all of them.
-    most = 6 + concurrency if processes == 1 else 2 + processes * (4 + concurrency)
+    # Six connections, and for job.transaction one an async handler, one a thread and one a child; with
+    # several processes four each, and two for all of them.
+    lent = 2 * concurrency + CHILDREN
+    most = 6 + lent if processes == 1 else 2 + processes * (4 + lent)
     return Orders(tuple(flags), tuple(environment.items()), most)
 
 
@@ -73,13 +84,12 @@ class Post:
     struck: bool = False
     """Whether we ended this one ourselves: only who goes unasked is a finding."""
     starts: int = 0
-    started: float = 0.0
-    unasked: list[str] = field(default_factory=list)
+    unasked: dict[str, int] = field(default_factory=dict)
+    """Whoever ended by itself, and with which code."""
     command: tuple[str, ...] = WORKER
 
     def start(self) -> None:
         self.wanted, self.struck, self.starts = True, False, self.starts + 1
-        self.started = time.monotonic()
         flags = ("--name", f"{self.name}-{self.starts}", *self.orders.flags) if self.command == WORKER else ()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -87,7 +97,8 @@ class Post:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0,
                 env={
                     **os.environ, **self.environment, **dict(self.orders.environment),
-                    "FAULTLINE_DSN": self.link.dsn, "PYTHONUNBUFFERED": "1", "NEMESIS_GENERATION": str(self.starts),
+                    "FAULTLINE_DSN": self.link.dsn, "PYTHONUNBUFFERED": "1",
+                    "NEMESIS_GENERATION": str(self.starts),
                 },
             )  # fmt: skip
         self.keeper.say("hold", self.process.pid)
@@ -126,10 +137,8 @@ class Post:
     def bury(self) -> None:
         """Note how it ended, and end what it may have left in its group."""
         assert self.process is not None
-        lived = time.monotonic() - self.started
-        # One that cannot reach the database as it starts says so and ends; a worker at work stays.
-        if not self.struck and lived > READY_SECONDS_MAX:
-            self.unasked.append(f"{self.name}-{self.starts} ended with code {self.process.returncode}")
+        if not self.struck:
+            self.unasked[f"{self.name}-{self.starts}"] = self.process.returncode
         self.keeper.say("drop", self.process.pid)
         self.process = None
 
@@ -138,12 +147,12 @@ class Post:
         self.wanted = False
         process = self.process
         if process is None:
-            return None
+            return 0  # nobody stood here just then
         self.struck = True
         self.send(signal.SIGCONT, all_of_it=True)
         self.send(signal.SIGTERM)
         until = time.monotonic() + within
-        while process.poll() is None and time.monotonic() < until:
+        while process.poll() is None and time.monotonic() < until:  # noqa: ASYNC110 - no event comes
             await asyncio.sleep(LOOK_EVERY_SECONDS)
         code = process.returncode
         if code is None:

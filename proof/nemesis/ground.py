@@ -12,9 +12,8 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from glob import glob
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -29,7 +28,7 @@ from proof.nemesis.plan import LEASE_SECONDS
 DATABASE: Final = "storm"
 CLONE_NEWNS: Final = 0x00020000
 DISK_MEBIBYTES: Final = 512
-LIBFAKETIME: Final = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib*/faketime/libfaketime.so.1")
+LIBFAKETIME: Final = ("lib/*/faketime/libfaketime.so.1", "lib*/faketime/libfaketime.so.1")
 SETTINGS: Final = {
     "max_connections": "300",
     "max_wal_size": "256MB",
@@ -51,6 +50,12 @@ MOVABLE_NOW: Final = """
 create or replace function faultline.now() returns timestamptz language sql volatile as
 $$ select clock_timestamp() + (select last_value from storm.clock) * interval '1 millisecond' $$
 """
+
+
+class Reachable(Protocol):
+    """Whatever server a phase ends on, past every proxy."""
+
+    def connect(self, **options: Any) -> psycopg.Connection[Any]: ...
 
 
 @dataclass
@@ -135,7 +140,9 @@ def _small_disk(place: Path, lacks: dict[str, str]) -> Path | None:
 def _faked_clock(file: Path, lacks: dict[str, str]) -> Iterator[Path | None]:
     """Preload libfaketime into the server, by the environment it is started with."""
     named = os.environ.get("NEMESIS_LIBFAKETIME")
-    found = [named] if named else [path for pattern in LIBFAKETIME for path in glob(pattern)]
+    found = (
+        [named] if named else [str(path) for pattern in LIBFAKETIME for path in Path("/usr").glob(pattern)]
+    )
     if not found:
         lacks["clock-step by libfaketime"] = "libfaketime is not installed; faultline.now() is moved instead"
         yield None

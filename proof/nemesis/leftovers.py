@@ -3,13 +3,13 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from proof.nemesis.arena import Arena
 from proof.nemesis.crew import left_behind
-from proof.nemesis.ground import Ground
+from proof.nemesis.ground import Reachable
 from proof.nemesis.oracle import EXAMPLES_MAX, Finding
 
 GONE_SECONDS_MAX: Final = 10.0
@@ -18,7 +18,8 @@ select format('%s (%s), %s', application_name, pid, state) from pg_stat_activity
 where datname = current_database() and application_name like 'faultline%'
 """
 IDLE_LONG: Final = """
-select format('%s (%s) is idle in a transaction since %s', application_name, pid, state_change) from pg_stat_activity
+select format('%s (%s) is idle in a transaction since %s', application_name, pid, state_change)
+from pg_stat_activity
 where datname = current_database() and state like 'idle in transaction%'
   and state_change < clock_timestamp() - interval '5 seconds' and application_name <> 'nemesis'
 """
@@ -27,19 +28,23 @@ where datname = current_database() and state like 'idle in transaction%'
 def within_budget(arena: Arena) -> Finding:
     """No worker holds more connections than its documented budget, once everything is healed."""
     held = {post.name: (len(post.link.pairs), post.orders.connections_max) for post in arena.crew}
-    over = tuple(f"{name} holds {now} connections, {most} at most" for name, (now, most) in held.items() if now > most)
+    over = tuple(
+        f"{name} holds {now} connections, {most} at most" for name, (now, most) in held.items() if now > most
+    )
     says = "a worker holds no more connections than its budget"
     return Finding("ConnectionBudget", says, not over, sum(now for now, _ in held.values()), over)
 
 
-def idle_transactions(ground: Ground) -> Finding:
+def idle_transactions(ground: Reachable) -> Finding:
     with ground.connect() as conn:
         found = tuple(told for (told,) in conn.execute(IDLE_LONG).fetchall())
         (sessions,) = conn.execute("select count(*) from pg_stat_activity").fetchone() or (0,)
-    return Finding("NoIdleTransaction", "no transaction is left open", not found, sessions, found[:EXAMPLES_MAX])
+    return Finding(
+        "NoIdleTransaction", "no transaction is left open", not found, sessions, found[:EXAMPLES_MAX]
+    )
 
 
-async def nothing_left(arena: Arena, ground: Ground) -> Iterator[Finding]:
+async def nothing_left(arena: Arena, ground: Reachable) -> list[Finding]:
     """When all were asked to leave: nobody is there, and nobody is connected."""
     until = time.monotonic() + GONE_SECONDS_MAX
     processes: dict[int, str] = {}
@@ -53,17 +58,30 @@ async def nothing_left(arena: Arena, ground: Ground) -> Iterator[Finding]:
         await asyncio.sleep(0.2)
     starts = sum(post.starts for post in arena.posts.values())
     orphans = tuple(f"process {pid}: {command[:120]}" for pid, command in processes.items())
-    return iter(
-        (
-            Finding("NoOrphan", "no process is left behind", not orphans, starts, orphans[:EXAMPLES_MAX]),
-            Finding("NoLeak", "no connection is left behind", not sessions, starts, tuple(sessions[:EXAMPLES_MAX])),
-        )
-    )
+    return [
+        Finding("NoOrphan", "no process is left behind", not orphans, starts, orphans[:EXAMPLES_MAX]),
+        Finding(
+            "NoLeak", "no connection is left behind", not sessions, starts, tuple(sessions[:EXAMPLES_MAX])
+        ),
+    ]
 
 
-def good_order(arena: Arena, codes: Mapping[str, int | None]) -> Finding:
-    """Nobody ended unasked, and whoever was asked left with everything settled."""
-    against = [told for post in arena.posts.values() for told in post.unasked]
+def good_order(arena: Arena, ground: Reachable, codes: Mapping[str, int | None]) -> Finding:
+    """Nobody ended unasked, and whoever was asked left with everything settled.
+
+    One that cannot reach the database as it starts says so and ends; one that had got so far as to be known
+    there waits for it to come back.
+    """
+    with ground.connect() as conn:
+        known = {
+            name.split("/")[0] for (name,) in conn.execute("select name from faultline.workers").fetchall()
+        }
+    against = [
+        f"{name} ended by itself with code {code}"
+        for post in arena.crew
+        for name, code in post.unasked.items()
+        if name in known
+    ]
     against += [f"{name} left with code {code}" for name, code in codes.items() if code != 0]
     starts = sum(post.starts for post in arena.posts.values())
     says = "no worker ends by itself, and each leaves in good order when asked"

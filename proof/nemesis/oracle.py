@@ -15,7 +15,8 @@ Note = Mapping[str, Any]
 
 JOBS: Final = "select id, state, task, (args ->> 'request')::bigint from faultline.jobs"
 HOLDERS_REFUSED: Final = """
-select noted.job_id, format('token %s succeeded, and was refused %s times (%s)', noted.token, noted.times, noted.reason)
+select noted.job_id,
+       format('token %s succeeded, and was refused %s times (%s)', noted.token, noted.times, noted.reason)
 from faultline.refusals as noted
 join faultline.ledger as entry on entry.job_id = noted.job_id and entry.token = noted.token
 where entry.outcome = 'succeeded'
@@ -31,6 +32,7 @@ class Finding:
     holds: bool
     looked_at: int
     examples: tuple[str, ...] = ()
+    phase: str = "storm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,12 @@ class Facts:
     """What the sink was called with, by job."""
     ends_seen: Mapping[int, str] = field(default_factory=dict)
     holders_refused: Sequence[str] = ()
-    lossy: bool = False
-    """After a failover that lost its last moments: what was acknowledged in them may be gone."""
+    promised_until: float = float("inf")
+    """After a failover that lost its last moments: what was answered in them may be gone."""
+
+    def said(self, word: str) -> list[Note]:
+        """What producers were told so, as far as it was promised to last."""
+        return [note for note in self.notes if note["said"] == word and note["at"] < self.promised_until]
 
 
 def gather(conn: psycopg.Connection[Any], notes: Sequence[Note], **more: Any) -> Facts:
@@ -65,8 +71,9 @@ def gather(conn: psycopg.Connection[Any], notes: Sequence[Note], **more: Any) ->
     return Facts(notes, jobs, orders, holders_refused=refused, **more)
 
 
-def audited(conn: psycopg.Connection[Any], acknowledged: Sequence[int]) -> Iterator[Finding]:
+def audited(conn: psycopg.Connection[Any], facts: Facts) -> Iterator[Finding]:
     """The invariants, by the one checker that knows them."""
+    acknowledged = [note["job"] for note in facts.said("ok")]
     report: Report = examine(conn, effects=EFFECTS, acknowledged=acknowledged)
     for verdict in report.verdicts:
         examples = tuple(str(example) for example in verdict.examples[:EXAMPLES_MAX])
@@ -82,14 +89,10 @@ def judge(facts: Facts) -> Iterator[Finding]:
     yield _acknowledged(facts)
     yield _finding("OneRequest", facts.notes, _requests(facts, made))
     yield _finding("Together", facts.orders, _orders(facts, made))
-    yield _finding("CancelStays", _said(facts, "cancelled"), _cancels(facts))
+    yield _finding("CancelStays", facts.said("cancelled"), _cancels(facts))
     yield _finding("KeyStays", facts.keys, _keys(facts))
     yield _finding("HolderIsHeard", facts.jobs, iter(facts.holders_refused))
     yield _finding("EndsStay", facts.ends_seen, _ends(facts))
-
-
-def acknowledged(notes: Sequence[Note]) -> list[int]:
-    return [note["job"] for note in notes if note["said"] == "ok"]
 
 
 def _finding(name: str, looked_at: Any, against: Iterator[str]) -> Finding:
@@ -97,20 +100,16 @@ def _finding(name: str, looked_at: Any, against: Iterator[str]) -> Finding:
     return Finding(name, SAYS[name], not examples, len(looked_at), examples[:EXAMPLES_MAX])
 
 
-def _said(facts: Facts, word: str) -> list[Note]:
-    return [note for note in facts.notes if note["said"] == word]
-
-
 def _acknowledged(facts: Facts) -> Finding:
     """Every acknowledged enqueue is there, and is the request that was sent."""
     against = []
-    for note in _said(facts, "ok"):
+    for note in facts.said("ok"):
         standing = facts.jobs.get(note["job"])
-        if standing is None and not facts.lossy:
+        if standing is None:
             against.append(f"request {note['request']} was answered with job {note['job']}, which is nowhere")
-        elif standing is not None and standing.request != note["request"] and not facts.lossy:
+        elif standing.request != note["request"]:
             against.append(f"job {note['job']} is request {standing.request}, not {note['request']}")
-    return _finding("Acknowledged", _said(facts, "ok"), iter(against))
+    return _finding("Acknowledged", facts.said("ok"), iter(against))
 
 
 def _requests(facts: Facts, made: Mapping[int, list[int]]) -> Iterator[str]:
@@ -134,7 +133,7 @@ def _orders(facts: Facts, made: Mapping[int, list[int]]) -> Iterator[str]:
 
 
 def _cancels(facts: Facts) -> Iterator[str]:
-    for note in _said(facts, "cancelled"):
+    for note in facts.said("cancelled"):
         standing = facts.jobs.get(note["job"])
         if standing is not None and standing.state != "cancelled":
             yield f"job {note['job']} was cancelled, and is {standing.state}"
@@ -167,8 +166,8 @@ SAYS: Final[Mapping[str, str]] = {
     "LedgerReplays": "replaying the ledger gives the jobs table",
     "Drains": "nothing runs on without an owner, nothing due is left lying",
     "Acknowledged": "every acknowledged enqueue is there, as it was sent",
-    "OneRequest": "a request makes one job at most; rolled back or refused, none; with a key, always the same",
-    "Together": "what was enqueued in a transaction is there with the transaction's own rows, or not at all",
+    "OneRequest": "a request makes one job at most; rolled back or refused, none; with a key, the same",
+    "Together": "what was enqueued in a transaction is there with its own rows, or not at all",
     "CancelStays": "a job whose cancel was answered never succeeds",
     "KeyStays": "the outside world is called with one key a job",
     "HolderIsHeard": "whoever succeeded was never told that it had not",

@@ -69,7 +69,7 @@ EVERY_RUN: Final = ("disk-full", "clock-step", "lock", "restart-fast", "backends
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong: what, when, for how long, to whom (a number that is cut down to the crew)."""
+    """One thing that goes wrong: what, when, for how long, to whom (a number, cut down to the crew)."""
 
     number: int
     at: float
@@ -78,6 +78,8 @@ class Fault:
     subject: int
     chance: float
     """A number from 0 to 1 for whatever else the fault has to choose."""
+    planned: bool = False
+    """Whether the run needs it: then it is tried again when it could not be done."""
 
     @property
     def lane(self) -> str:
@@ -89,13 +91,14 @@ def draw(seed: int, minutes: float, without: Iterable[str] = ()) -> tuple[Fault,
     chance = random.Random(f"nemesis-{seed}")
     length = minutes * 60
     kinds = {name: kind.weight for name, kind in KINDS.items() if name not in set(without)}
-    moments = [*_random(chance, length, kinds), *_planned(chance, length, kinds)]
+    moments = [(at, name, False) for at, name in _random(chance, length, kinds)]
+    moments += [(at, name, True) for at, name in _planned(chance, length, kinds)]
     return tuple(
         Fault(
             number=number, at=round(at, 3), kind=name, lasts=round(chance.uniform(*KINDS[name].lasts), 3),
-            subject=chance.randrange(SUBJECTS_MAX), chance=chance.random(),
+            subject=chance.randrange(SUBJECTS_MAX), chance=chance.random(), planned=planned,
         )
-        for number, (at, name) in enumerate(sorted(moments), start=1)
+        for number, (at, name, planned) in enumerate(sorted(moments), start=1)
     )  # fmt: skip
 
 
@@ -109,9 +112,7 @@ def _random(chance: random.Random, length: float, kinds: Mapping[str, float]) ->
 
 def _planned(chance: random.Random, length: float, kinds: Mapping[str, float]) -> list[tuple[float, str]]:
     start, minute = QUIET_START_SECONDS, 60.0
-    found = [
-        (chance.uniform(start, max(start, length * 0.8)), name) for name in EVERY_RUN if name in kinds
-    ]
+    found = [(chance.uniform(start, max(start, length * 0.8)), name) for name in EVERY_RUN if name in kinds]
     while start < length:
         # Early in its minute: a trap needs two leases, and must be over when the minute is.
         end = min(start + minute * 0.75, max(start, length * 0.75))

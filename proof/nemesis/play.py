@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from proof.nemesis.faults import ACTS
 from proof.nemesis.plan import Fault
 from proof.nemesis.storm import Missed, Storm, Struck
 
-OVER_SECONDS_MAX = 45.0
+OVER_SECONDS_MAX: Final = 45.0
+TRIES_MAX: Final = 4
+AGAIN_SECONDS: Final = 1.5
 
 
 async def play(storm: Storm, faults: Sequence[Fault], length: float, stop: asyncio.Event) -> None:
@@ -31,7 +34,17 @@ async def play(storm: Storm, faults: Sequence[Fault], length: float, stop: async
 
 async def _one(storm: Storm, fault: Fault) -> None:
     await asyncio.sleep(max(0.0, fault.at - storm.now()))
-    began, missed, remark = storm.now(), False, ""
+    struck = await _strike(storm, fault)
+    for _ in range(TRIES_MAX if fault.planned else 0):
+        if not struck.missed:
+            break
+        await asyncio.sleep(AGAIN_SECONDS)
+        struck = await _strike(storm, fault)
+    storm.struck.append(struck)
+
+
+async def _strike(storm: Storm, fault: Fault) -> Struck:
+    began, missed, remark = storm.now(), False, "cut short"
     storm.under_way[fault.number] = fault.kind
     try:
         remark = await ACTS[fault.kind](storm, fault)
@@ -41,4 +54,4 @@ async def _one(storm: Storm, fault: Fault) -> None:
         missed, remark = True, f"{type(trouble).__name__}: {str(trouble).splitlines()[0][:120]}"
     finally:
         storm.under_way.pop(fault.number, None)
-        storm.struck.append(Struck(fault.kind, fault.lane, began, storm.now(), remark, missed))
+    return Struck(fault.kind, fault.lane, began, storm.now(), remark, missed)

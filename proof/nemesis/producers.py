@@ -57,9 +57,9 @@ class Producer:
         self.dice = random.Random(f"{os.environ['NEMESIS_SEED']}-{name}")
         self.known: list[int] = []
 
-    def task(self) -> Task[[int], Any]:
+    def task(self) -> Task[..., Any]:
         name = self.dice.choices(list(TASKS), list(TASKS.values()))[0]
-        found: Task[[int], Any] = getattr(work, name)
+        found: Task[..., Any] = getattr(work, name)
         return found
 
     def pause(self) -> float:

@@ -1,4 +1,4 @@
-"""A way to the server that can be cut, slowed, silenced one way or both, and made to lose one chosen reply."""
+"""A way to the server that can be cut, slowed, silenced one way or both, and made to lose one reply."""
 
 import asyncio
 import contextlib
@@ -24,6 +24,7 @@ class Trap:
     when: When
     sprung: asyncio.Event = field(default_factory=asyncio.Event)
     statement: str = ""
+    line: str = ""
     carried_out: bool = False
     """The server had done it when its reply was thrown away: an unknown outcome for whoever asked."""
 
@@ -152,7 +153,7 @@ class Link:
             for statement in questions.heard(data):
                 trap = next((trap for trap in self.traps if trap.fits(statement)), None)
                 if trap is not None:
-                    trap.statement = statement
+                    trap.statement, trap.line = statement, self.name
                     if trap.when == "before":
                         self._spring(trap)
                         return

@@ -1,70 +1,30 @@
 """One run: a storm over a crew, then healing with a bound, then the checker; then the same over failovers."""
 
 import asyncio
-import contextlib
 import platform
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
 
 import faultline
-from proof.nemesis import leftovers, oracle
-from proof.nemesis.arena import Arena, Wanted, arena
+from proof.nemesis import oracle
+from proof.nemesis.arena import Wanted, arena
+from proof.nemesis.closing import Tell, close_up, drain
 from proof.nemesis.ground import Ground, ground
 from proof.nemesis.mutants import break_database
-from proof.nemesis.oracle import Finding
+from proof.nemesis.outcome import Outcome
 from proof.nemesis.plan import EVERY_MINUTE, EVERY_RUN, draw
 from proof.nemesis.play import play
-from proof.nemesis.storm import Storm, Struck
-from proof.nemesis.watch import Sample, Watch
+from proof.nemesis.storm import Storm
+from proof.nemesis.watch import Watch
 
-DRAIN_SECONDS: Final = 30.0
-"""How long a healed queue may take to be empty, beyond what its jobs were told to wait."""
-SETTLE_SECONDS: Final = 2.0
-LEFT: Final = "select count(*) from faultline.jobs where state in ('queued', 'running')"
-LONGEST_WAIT: Final = """
-select coalesce(extract(epoch from max(run_at) - faultline.now()), 0)::float from faultline.later
-"""
-
-Tell = Callable[[str, float], None]
-"""Hears what is going on, and which part of the whole is done."""
-
-
-@dataclass
-class Outcome:
-    """Everything a run found; the report is made of it."""
-
-    wanted: Wanted
-    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    versions: dict[str, str] = field(default_factory=dict)
-    lacks: dict[str, str] = field(default_factory=dict)
-    phases: list[tuple[str, float, float]] = field(default_factory=list)
-    struck: list[Struck] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
-    sometimes: dict[str, int] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
-
-    @property
-    def broken(self) -> list[Finding]:
-        return [finding for finding in self.findings if not finding.holds]
-
-    @property
-    def never(self) -> list[str]:
-        """What must happen at least once, and did not."""
-        return [name for name, count in self.sometimes.items() if not count]
-
-    @property
-    def verdict(self) -> str:
-        """`broken` if anything is, `void` if too little happened to tell, else `kept`."""
-        return "broken" if self.broken else "void" if self.never else "kept"
+START_SECONDS_MAX: Final = 60.0
+CONNECTIONS_AT_WORK: Final = 4
+DONE_AT_WORK: Final = 20
 
 
 async def storm_over(wanted: Wanted, folder: Path, tell: Tell) -> Outcome:
@@ -82,7 +42,7 @@ async def storm_over(wanted: Wanted, folder: Path, tell: Tell) -> Outcome:
             watching = [asyncio.create_task(watch.sample()), asyncio.create_task(watch.look())]
             try:
                 await _safety(storm, watch, outcome, tell)
-                await _heal(storm, watch, outcome, tell)
+                await _heal(storm, outcome, tell)
             finally:
                 for task in watching:
                     task.cancel()
@@ -96,6 +56,7 @@ async def storm_over(wanted: Wanted, folder: Path, tell: Tell) -> Outcome:
 async def _safety(storm: Storm, watch: Watch, outcome: Outcome, tell: Tell) -> None:
     wanted = outcome.wanted
     length = wanted.minutes * 60
+    await _at_work(storm, watch, tell)
     faults = draw(wanted.seed, wanted.minutes, without=outcome.lacks)
     ticking = asyncio.create_task(_tick(storm, watch, length, tell))
     try:
@@ -107,6 +68,20 @@ async def _safety(storm: Storm, watch: Watch, outcome: Outcome, tell: Tell) -> N
         outcome.remarks.append(f"seen while the storm went on: {watch.first_broken}")
 
 
+async def _at_work(storm: Storm, watch: Watch, tell: Tell) -> None:
+    """Faults begin when everybody works: on a busy machine a crew needs a while to start."""
+    until = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < until:
+        manned = sum(len(post.link.pairs) >= CONNECTIONS_AT_WORK for post in storm.arena.crew)
+        done = watch.samples[-1].succeeded or 0 if watch.samples else 0
+        tell(f"starting: {manned} of {len(storm.arena.crew)} workers, {done} jobs done", 0.0)
+        if manned == len(storm.arena.crew) and done >= DONE_AT_WORK:
+            break
+        await asyncio.sleep(0.1)
+    storm.began = watch.began = time.monotonic()
+    watch.samples.clear()
+
+
 async def _tick(storm: Storm, watch: Watch, length: float, tell: Tell) -> None:
     while True:
         done = next((sample for sample in reversed(watch.samples) if sample.succeeded is not None), None)
@@ -116,44 +91,23 @@ async def _tick(storm: Storm, watch: Watch, length: float, tell: Tell) -> None:
         await asyncio.sleep(0.25)
 
 
-async def _heal(storm: Storm, watch: Watch, outcome: Outcome, tell: Tell) -> None:
+async def _heal(storm: Storm, outcome: Outcome, tell: Tell) -> None:
     """Faults stop; the queue has to be empty within the bound."""
     began = storm.now()
     await storm.heal()
     await storm.arena.stop_producers()
-    with storm.ground.connect() as conn:
-        (wait,) = conn.execute(LONGEST_WAIT).fetchone() or (0.0,)
-    bound = DRAIN_SECONDS + max(0.0, wait)
-    until, left = time.monotonic() + bound, None
-    while time.monotonic() < until and left != 0:
-        with contextlib.suppress(*storm.TROUBLE):
-            left = await storm.ask(LEFT)
-            tell(f"healing: {left} jobs left", 1.0)
-        await asyncio.sleep(0.1)
-    took = storm.now() - began
-    says = f"the healed queue is empty within {bound:.0f} s"
-    told = () if left == 0 else (f"{left} jobs were left after {took:.1f} s",)
-    outcome.findings.append(Finding("Drains", says, left == 0, 1, told))
+    drained, took = await drain(storm.ground, tell)
+    outcome.findings.append(drained)
     outcome.counts["seconds to drain"] = round(took)
     outcome.phases.append(("heal", began, storm.now()))
 
 
 async def _check(storm: Storm, watch: Watch, outcome: Outcome, tell: Tell) -> None:
-    stage = storm.arena
     tell("checking", 1.0)
-    await asyncio.sleep(SETTLE_SECONDS)
-    outcome.findings.append(leftovers.within_budget(stage))
-    outcome.findings.append(leftovers.idle_transactions(storm.ground))
-    codes = await stage.stop_crew()
-    notes = stage.read_notes()
-    keys = {job: frozenset(keys) for job, keys in stage.sink.keys.items()}
+    facts, findings = await close_up(storm.arena, storm.ground, ends_seen=watch.ends)
+    outcome.findings[:0] = findings
     with storm.ground.connect() as conn:
-        facts = oracle.gather(conn, notes, keys=keys, ends_seen=watch.ends)
-        outcome.findings[:0] = [*oracle.audited(conn, oracle.acknowledged(notes)), *oracle.judge(facts)]
         count(conn, storm, facts, outcome)
-    outcome.findings.append(leftovers.good_order(stage, codes))
-    outcome.findings += list(await leftovers.nothing_left(stage, storm.ground))
-    outcome.findings.append(leftovers.tracebacks(stage.folder.glob("*.log")))
 
 
 COUNTED: Final = """
@@ -182,6 +136,7 @@ def count(conn: psycopg.Connection[Any], storm: Storm, facts: oracle.Facts, outc
     outcome.sometimes |= {
         "a stale write was refused": counted.get("late writes refused", 0),
         "a commit was unknown": storm.counts.unknown_commits,
+        "the commit of a handler's transaction was unknown": storm.counts.workers_commits,
         "a lease was reaped": counted.get("attempts expired", 0),
         "a job succeeded after its lease was reaped": _succeeded_late(conn),
     }
@@ -191,7 +146,8 @@ def count(conn: psycopg.Connection[Any], storm: Storm, facts: oracle.Facts, outc
 
 def _succeeded_late(conn: psycopg.Connection[Any]) -> int:
     (many,) = conn.execute(
-        "select count(*) from faultline.ledger as entry where entry.outcome = 'succeeded' and entry.crashes > 0"
+        "select count(*) from faultline.ledger as entry "
+        "where entry.outcome = 'succeeded' and entry.crashes > 0"
     ).fetchone() or (0,)
     return int(many)
 

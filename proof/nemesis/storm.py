@@ -39,11 +39,15 @@ class Counts:
 
     replies: Counter[str] = field(default_factory=Counter)
     """Statements that were carried out and whose reply was lost, by statement."""
+    workers_commits: int = 0
+    """Of these, commits of a handler's own transaction."""
     cut: int = 0
 
     def lost(self, trap: Trap) -> None:
         if trap.carried_out:
-            self.replies[trap.statement.split("(")[0].removeprefix("select * from ").strip()[:60]] += 1
+            said = trap.statement.split("(")[0].removeprefix("select * from ").strip()[:60]
+            self.replies[said] += 1
+            self.workers_commits += trap.line != "producers" and said.upper() == "COMMIT"
         else:
             self.cut += 1
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import psycopg
 
 from faultline.audit import Effects, examine
-from proof.nemesis.arena import Arena
 from proof.nemesis.app import COMMITTING
+from proof.nemesis.arena import Arena
 from proof.nemesis.ground import Ground
 
 SAMPLE_EVERY_SECONDS: Final = 0.5
@@ -78,7 +78,7 @@ class Watch:
         try:
             if self._conn is None:
                 self._conn = self.ground.connect(options="-c statement_timeout=900 -c lock_timeout=100")
-            counted = self._conn.execute(COUNTED).fetchone() or ()
+            counted = self._conn.execute(COUNTED).fetchone() or (0,) * 5
         except psycopg.Error:
             if self._conn is not None:
                 self._conn.close()
@@ -87,13 +87,14 @@ class Watch:
         waiting = None
         with contextlib.suppress(psycopg.Error):
             waiting = (self._conn.execute(WAITING).fetchone() or (None,))[0]
-        return Sample(at, *(int(count) for count in counted), waiting)
+        succeeded, reaped, failed, given_back, refused = (int(count) for count in counted)
+        return Sample(at, succeeded, reaped, failed, given_back, refused, waiting)
 
     def _look(self) -> None:
         acknowledged = [note["job"] for note in self.arena.read_notes() if note["said"] == "ok"]
         with self.ground.connect() as conn:
             report = examine(conn, effects=EFFECTS, acknowledged=acknowledged)
-            ended = {job: outcome for job, outcome in conn.execute(ENDED).fetchall()}
+            ended = dict(conn.execute(ENDED).fetchall())
         self.looks += 1
         for job, outcome in self.ends.items():
             if ended.get(job) != outcome and not self.first_broken:

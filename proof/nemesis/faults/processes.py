@@ -12,7 +12,7 @@ from proof.nemesis.plan import LEASE_SECONDS, Fault
 from proof.nemesis.storm import Missed, Storm
 
 LOOK_EVERY_SECONDS: Final = 0.1
-TRAP_SECONDS_MAX: Final = 20.0
+TRAP_SECONDS_MAX: Final = 40.0
 AFTERWARDS_SECONDS: Final = 1.5
 
 
@@ -98,11 +98,11 @@ async def trap(storm: Storm, fault: Fault) -> str:
     queue = ("moves", "plains")[fault.subject % 2]
     name = f"trapped-{fault.number}"
     post = await storm.arena.man(name, TRAPPED[queue])
-    post.wanted = False  # once it has gone it is not replaced
     try:
         await _until_frozen(post)
+        post.wanted = False  # once it has gone it is not replaced
         since = time.monotonic()
-        taken = await _until_taken(storm, name, fault.lasts)
+        taken = await _until_taken(storm, f"{name}-{post.starts}", fault.lasts)
         post.send(signal.SIGCONT, all_of_it=True)
         await asyncio.sleep(AFTERWARDS_SECONDS)
         return f"{name} on {queue}, {time.monotonic() - since:.1f} s, its job {taken}"
@@ -112,8 +112,8 @@ async def trap(storm: Storm, fault: Fault) -> str:
 
 async def _until_frozen(post: Post) -> None:
     until = time.monotonic() + TRAP_SECONDS_MAX
-    while time.monotonic() < until and (pid := post.pid) is not None:
-        if state_of(pid) == "T":
+    while time.monotonic() < until:
+        if (pid := post.pid) is not None and state_of(pid) == "T":
             return
         await asyncio.sleep(LOOK_EVERY_SECONDS)
     raise Missed("it never came to its commit")
@@ -126,7 +126,7 @@ async def _until_taken(storm: Storm, name: str, at_least: float) -> str:
         not taken and time.monotonic() < began + at_least + 4 * LEASE_SECONDS
     ):
         with contextlib.suppress(*storm.TROUBLE):
-            taken = await storm.ask(_TAKEN, [f"{name}-1"]) or taken
+            taken = await storm.ask(_TAKEN, [name]) or taken
         await asyncio.sleep(LOOK_EVERY_SECONDS)
     return taken or "was not taken by another"
 

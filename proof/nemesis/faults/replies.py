@@ -10,34 +10,50 @@ from proof.nemesis.storm import Missed, Storm
 COMMIT: Final = ("COMMIT", "commit")
 CALLS: Final = tuple(
     f"faultline.{verb}("
-    for verb in ("complete_many", "claim", "fail_many", "enqueue", "complete", "heartbeat", "outcome", "round")
+    for verb in (
+        "complete_many",
+        "claim",
+        "fail_many",
+        "enqueue",
+        "complete",
+        "heartbeat",
+        "outcome",
+        "round",
+    )
 )
-WAIT_SECONDS_MAX: Final = 10.0
+WAIT_SECONDS_MAX: Final = 6.0
 
 
 async def lost_commit(storm: Storm, fault: Fault) -> str:
-    """On any line: the first COMMIT that comes is carried out, and its reply is thrown away."""
-    return await _lay(storm, fault, COMMIT, "after")
+    """The first COMMIT that comes is carried out, and its reply is thrown away; most often a worker's."""
+    return await _lay(storm, COMMIT, "after", workers_only=fault.planned or fault.chance < 0.5)
 
 
 async def lost_reply(storm: Storm, fault: Fault) -> str:
-    return await _lay(storm, fault, (CALLS[int(fault.chance * len(CALLS))],), "after")
+    return await _lay(storm, (_call(fault),), "after")
 
 
 async def cut_before(storm: Storm, fault: Fault) -> str:
-    words = COMMIT if fault.chance < 0.4 else (CALLS[int(fault.chance * len(CALLS))],)
-    return await _lay(storm, fault, words, "before")
+    return await _lay(storm, COMMIT if fault.chance < 0.4 else (_call(fault),), "before")
 
 
-async def _lay(storm: Storm, fault: Fault, words: tuple[str, ...], when: When) -> str:
-    links = [link for name, link in storm.arena.links.items() if not name.startswith("trapped")]
+def _call(fault: Fault) -> str:
+    return CALLS[fault.subject % len(CALLS)]
+
+
+async def _lay(storm: Storm, words: tuple[str, ...], when: When, *, workers_only: bool = False) -> str:
+    links = [
+        link
+        for name, link in storm.arena.links.items()
+        if not name.startswith("trapped") and not (workers_only and name == "producers")
+    ]
     trap = Trap(words, when)
     _spread(trap, links)
     try:
-        async with asyncio.timeout(max(WAIT_SECONDS_MAX, fault.lasts)):
-            await trap.sprung.wait()
-    except TimeoutError:
-        raise Missed(f"nobody said {words[0]}") from None
+        if not await _sprung(trap):
+            trap.words = CALLS if words != COMMIT else COMMIT  # nobody says it just now: whatever comes next
+            if not await _sprung(trap):
+                raise Missed(f"nobody said {words[0]}")
     finally:
         for link in links:
             if trap in link.traps:
@@ -45,8 +61,17 @@ async def _lay(storm: Storm, fault: Fault, words: tuple[str, ...], when: When) -
     storm.counts.lost(trap)
     said = trap.statement.split("(")[0].removeprefix("select * from ")[:60]
     if when == "before":
-        return f"cut before {said}"
-    return f"{said}, {'carried out' if trap.carried_out else 'refused'}, reply lost"
+        return f"{trap.line}: cut before {said}"
+    return f"{trap.line}: {said}, {'carried out' if trap.carried_out else 'refused'}, reply lost"
+
+
+async def _sprung(trap: Trap) -> bool:
+    try:
+        async with asyncio.timeout(WAIT_SECONDS_MAX):
+            await trap.sprung.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 def _spread(trap: Trap, links: list[Link]) -> None:

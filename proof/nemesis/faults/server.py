@@ -98,7 +98,9 @@ def _refused(storm: Storm) -> str:
     """Whether the server itself says that its disk is full: a fault that nobody noticed would be none."""
     try:
         with storm.ground.connect() as conn:
-            conn.execute("create table storm.ballast as select repeat('x', 1000) from generate_series(1, 9000)")
+            conn.execute(
+                "create table storm.ballast as select repeat('x', 1000) from generate_series(1, 9000)"
+            )
             conn.execute("drop table storm.ballast")
     except psycopg.errors.DiskFull:
         return "the server says 53100"
