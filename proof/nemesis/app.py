@@ -23,8 +23,10 @@ EFFECT: Final = "insert into storm.effects (job_id, token, effect) values (%s, %
 ATTEMPTS: Final = 500
 SOON: Final = Constant(timedelta(milliseconds=200))
 
+AMBUSH_SECONDS: Final = 0.75 * LEASE_SECONDS
+
 COMMITTING: Final = ("move", "move_in_thread", "move_in_process", "move_late", "move_at_repeatable_read",
-                     "stumble", "nap", "long_walk", "call_out")  # fmt: skip
+                     "stumble", "nap", "long_walk", "call_out", "ambush")  # fmt: skip
 """Tasks whose success leaves one effect row."""
 
 
@@ -122,6 +124,23 @@ async def long_walk(job: Job, request: int) -> None:
             raise TimeoutError("no longer ours")
     async with job.transaction(result={"request": request}) as conn:
         await conn.execute(EFFECT, [job.id, job.token, "move"])
+
+
+@app.task(queue="ambushes", max_attempts=ATTEMPTS, retry=SOON)
+def ambush(job: Job, request: int) -> None:
+    """Slow for whoever takes it over: the one it was taken from wakes in the middle of that."""
+    if job.attempt > 1:
+        time.sleep(AMBUSH_SECONDS)
+    with job.transaction(result={"request": request}) as conn:
+        conn.execute(EFFECT, [job.id, job.token, "move"])
+
+
+@app.task(queue="plain-ambushes", max_attempts=ATTEMPTS, retry=SOON)
+async def plain_ambush(job: Job, request: int) -> dict[str, int]:
+    """The same for a completion that goes in a batch."""
+    if job.attempt > 1:
+        await asyncio.sleep(AMBUSH_SECONDS)
+    return {"request": request, "token": job.token}
 
 
 @app.task(queue="plains", max_attempts=ATTEMPTS, retry=SOON)

@@ -33,7 +33,7 @@ class Orders:
     """Its connection budget as documented: what it may hold open at most."""
 
 
-SERVES_ALL: Final = "moves,plains,children"
+SERVES_ALL: Final = "moves,plains,children,ambushes,plain-ambushes"
 CHILDREN: Final = 2
 
 
@@ -65,7 +65,7 @@ CREW: Final = {
 }
 TRAPPED: Final = {
     queue: _orders(1, queues=queue, FAULTLINE_FAILPOINTS="commit.sending=freeze")
-    for queue in ("moves", "plains")
+    for queue in ("ambushes", "plain-ambushes")
 }
 
 

@@ -21,6 +21,12 @@ from faultline.refusals as noted
 join faultline.ledger as entry on entry.job_id = noted.job_id and entry.token = noted.token
 where entry.outcome = 'succeeded'
 """
+RESULTS_OF_OTHERS: Final = """
+select entry.job_id,
+       format('token %s succeeded, with the result of token %s', entry.token, entry.result ->> 'token')
+from faultline.ledger as entry
+where entry.outcome = 'succeeded' and (entry.result ->> 'token')::bigint <> entry.token
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class Facts:
     """What the sink was called with, by job."""
     ends_seen: Mapping[int, str] = field(default_factory=dict)
     holders_refused: Sequence[str] = ()
+    results_of_others: Sequence[str] = ()
     promised_until: float = float("inf")
     """After a failover that lost its last moments: what was answered in them may be gone."""
 
@@ -68,7 +75,8 @@ def gather(conn: psycopg.Connection[Any], notes: Sequence[Note], **more: Any) ->
     jobs = {row[0]: Standing(*row[1:]) for row in conn.execute(JOBS).fetchall()}
     orders = frozenset(request for (request,) in conn.execute("select request from storm.orders").fetchall())
     refused = [f"job {job}: {told}" for job, told in conn.execute(HOLDERS_REFUSED).fetchall()]
-    return Facts(notes, jobs, orders, holders_refused=refused, **more)
+    others = [f"job {job}: {told}" for job, told in conn.execute(RESULTS_OF_OTHERS).fetchall()]
+    return Facts(notes, jobs, orders, holders_refused=refused, results_of_others=others, **more)
 
 
 def audited(conn: psycopg.Connection[Any], facts: Facts) -> Iterator[Finding]:
@@ -92,6 +100,7 @@ def judge(facts: Facts) -> Iterator[Finding]:
     yield _finding("CancelStays", facts.said("cancelled"), _cancels(facts))
     yield _finding("KeyStays", facts.keys, _keys(facts))
     yield _finding("HolderIsHeard", facts.jobs, iter(facts.holders_refused))
+    yield _finding("ResultIsOwn", facts.jobs, iter(facts.results_of_others))
     yield _finding("EndsStay", facts.ends_seen, _ends(facts))
 
 
@@ -171,5 +180,6 @@ SAYS: Final[Mapping[str, str]] = {
     "CancelStays": "a job whose cancel was answered never succeeds",
     "KeyStays": "the outside world is called with one key a job",
     "HolderIsHeard": "whoever succeeded was never told that it had not",
+    "ResultIsOwn": "the result of a success is the one its holder returned",
     "EndsStay": "every end that was seen during the run is still the end",
 }

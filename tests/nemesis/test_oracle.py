@@ -57,6 +57,7 @@ PLANTED = {
     ),
     "a call was left out": (Facts([], {10: job(task="call_out")}), "KeyStays"),
     "a holder was refused": (Facts([], {10: job()}, holders_refused=["job 10"]), "HolderIsHeard"),
+    "a result is another's": (Facts([], {10: job()}, results_of_others=["job 10"]), "ResultIsOwn"),
     "an end was undone": (Facts([], {10: job(state="queued")}, ends_seen={10: "succeeded"}), "EndsStay"),
 }
 

@@ -80,7 +80,7 @@ def on_uvloop(work: Coroutine[Any, Any, None]) -> None:
 def test_a_session_that_ended_while_nobody_spoke_is_noticed_by_the_next_call(
     database: str, db: Any, run: Callable[[Coroutine[Any, Any, None]], None]
 ):
-    """Over TCP the call is answered with a reset, behind the server's last words: uvloop does not tell of it."""
+    """Over TCP the call is answered with a reset, behind the server's last words; uvloop tells nobody."""
 
     async def ask(dsn: str) -> None:
         conn = await open_lean(dsn)

@@ -95,7 +95,7 @@ async def _freeze(post: Post, fault: Fault, *, all_of_it: bool) -> str:
 
 async def trap(storm: Storm, fault: Fault) -> str:
     """A worker that stops itself as it sends its first commit, and wakes when somebody else has the job."""
-    queue = ("moves", "plains")[fault.subject % 2]
+    queue = ("ambushes", "plain-ambushes")[fault.subject % 2]
     name = f"trapped-{fault.number}"
     post = await storm.arena.man(name, TRAPPED[queue])
     try:
@@ -120,23 +120,26 @@ async def _until_frozen(post: Post) -> None:
 
 
 async def _until_taken(storm: Storm, name: str, at_least: float) -> str:
-    """At least so long, and until another has been given the job that it holds."""
-    began, taken = time.monotonic(), ""
-    while time.monotonic() < began + at_least or (
-        not taken and time.monotonic() < began + at_least + 4 * LEASE_SECONDS
-    ):
+    """Until another works on the job that it holds, or has done it: that is the moment to wake."""
+    until = time.monotonic() + at_least + 4 * LEASE_SECONDS
+    while time.monotonic() < until:
         with contextlib.suppress(*storm.TROUBLE):
-            taken = await storm.ask(_TAKEN, [name]) or taken
+            if taken := await storm.ask(_TAKEN, [name]):
+                return str(taken)
         await asyncio.sleep(LOOK_EVERY_SECONDS)
-    return taken or "was not taken by another"
+    return "was not taken by another"
 
 
 _TAKEN: Final = """
-select 'was taken back with token ' || entry.token
-from faultline.ledger as entry join faultline.workers as worker on worker.id = entry.worker
+select format('(token %%s) was %%s by then', entry.token,
+              case when job.id is null then 'ended' else format('with another (token %%s)', job.token) end)
+from faultline.ledger as entry
+join faultline.workers as worker on worker.id = entry.worker
+left join faultline.active as job
+  on job.id = entry.job_id and job.token > entry.token and job.claim is not null
 where worker.name = %s and entry.outcome in ('expired', 'dead')
-  and not exists (select from faultline.later as job where job.id = entry.job_id)
-  and not exists (select from faultline.active as job where job.id = entry.job_id and job.claim is null)
+  and not exists (select from faultline.later as waiting where waiting.id = entry.job_id)
+  and not exists (select from faultline.active as free where free.id = entry.job_id and free.claim is null)
 limit 1
 """
 
