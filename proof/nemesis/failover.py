@@ -5,6 +5,7 @@ worker that comes out of the lost past must not commit. Synchronous: nothing tha
 """
 
 import asyncio
+import contextlib
 import secrets
 import signal
 import time
@@ -18,18 +19,20 @@ from psycopg.conninfo import make_conninfo
 from faultline.embedded import EmbeddedServer
 from proof.nemesis.arena import Arena, Wanted, arena
 from proof.nemesis.closing import Tell, close_up, drain
-from proof.nemesis.crew import CREW
+from proof.nemesis.crew import CREW, TRAPPED
+from proof.nemesis.faults.processes import until_frozen
 from proof.nemesis.ground import DATABASE, prepare
 from proof.nemesis.mutants import break_database
 from proof.nemesis.oracle import Facts
 from proof.nemesis.outcome import Outcome
 from proof.nemesis.plan import LEASE_SECONDS
+from proof.nemesis.storm import Missed
 from tests.promises.standby import Standby, a_standby_of
 
 How = Literal["lossy", "synchronous"]
 
 BEFORE_SECONDS: Final = 6.0
-LOST_SECONDS: Final = 2.5
+LOST_SECONDS: Final = 1.0
 ASLEEP_SECONDS: Final = 1.5 * LEASE_SECONDS
 AFTER_SECONDS: Final = 3.0
 REFUSED: Final = "select coalesce(sum(times), 0)::bigint from faultline.refusals"
@@ -89,7 +92,7 @@ async def _play(wanted: Wanted, how: How, folder: Path, pair: Pair, outcome: Out
         promised_until = await _lose_the_primary(stage, pair, how)
         refused_before = await asyncio.to_thread(_one, pair, REFUSED)
         await asyncio.sleep(ASLEEP_SECONDS)
-        stage.posts["anna"].send(signal.SIGCONT, all_of_it=True)
+        stage.posts["trapped"].send(signal.SIGCONT, all_of_it=True)
         await asyncio.sleep(AFTER_SECONDS)
         await stage.stop_producers()
         drained, _ = await drain(pair, tell)
@@ -107,7 +110,10 @@ async def _lose_the_primary(stage: Arena, pair: Pair, how: How) -> float:
         await asyncio.to_thread(pair.standby.catch_up, pair.primary.dsn())
         await asyncio.to_thread(pair.standby.cut_off)
         await asyncio.sleep(LOST_SECONDS)
-    stage.posts["anna"].send(signal.SIGSTOP, all_of_it=True)
+    # What it claims now the new primary may never have heard of; it wakes when that one serves.
+    trapped = await stage.man("trapped", TRAPPED["ambushes"])
+    with contextlib.suppress(Missed):
+        await until_frozen(trapped)
     for link in stage.links.values():
         link.close_way()
     await asyncio.to_thread(pair.primary.halt, "immediate")

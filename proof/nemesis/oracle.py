@@ -125,9 +125,10 @@ def _requests(facts: Facts, made: Mapping[int, list[int]]) -> Iterator[str]:
     for request, jobs in made.items():
         if len(jobs) > 1:
             yield f"request {request} made jobs {', '.join(map(str, sorted(jobs)))}"
-    for note in facts.notes:
-        if note.get("again", note.get("job")) != note.get("job"):
+    for note in facts.said("ok"):
+        if note.get("again", note["job"]) != note["job"]:
             yield f"request {note['request']} has one key, and jobs {note['job']} and {note['again']}"
+    for note in facts.notes:
         if note["said"] in ("rolled back", "error") and note.get("request") in made:
             yield f"request {note['request']} was told as not made ({note['said']}), and is a job"
 

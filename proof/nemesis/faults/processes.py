@@ -99,7 +99,7 @@ async def trap(storm: Storm, fault: Fault) -> str:
     name = f"trapped-{fault.number}"
     post = await storm.arena.man(name, TRAPPED[queue])
     try:
-        await _until_frozen(post)
+        await until_frozen(post)
         post.wanted = False  # once it has gone it is not replaced
         since = time.monotonic()
         taken = await _until_taken(storm, f"{name}-{post.starts}", fault.lasts)
@@ -110,7 +110,7 @@ async def trap(storm: Storm, fault: Fault) -> str:
         await storm.arena.dismiss(name)
 
 
-async def _until_frozen(post: Post) -> None:
+async def until_frozen(post: Post) -> None:
     until = time.monotonic() + TRAP_SECONDS_MAX
     while time.monotonic() < until:
         if (pid := post.pid) is not None and state_of(pid) == "T":
