@@ -80,7 +80,9 @@ def _phases(phases: Iterable[Phase], scale: Scale, height: int) -> Iterator[str]
     for name, start, end in phases:
         left, width = scale.x(start), scale.x(end) - scale.x(start)
         yield f'<rect class="{name}" x="{left}" y="24" width="{width:.1f}" height="{height - 46}"/>'
-        yield f'<text class="text" x="{left + 4}" y="18">{escape(name)}</text>'
+        near_end = left > WIDTH - 80
+        x, anchor = (WIDTH - RIGHT, "end") if near_end else (left + 4, "start")
+        yield f'<text class="text" x="{x}" y="18" text-anchor="{anchor}">{escape(name)}</text>'
 
 
 def _grid(scale: Scale, height: int) -> Iterator[str]:

@@ -17,7 +17,7 @@ AFTERWARDS_SECONDS: Final = 1.5
 
 
 def _one_of(storm: Storm, fault: Fault) -> Post:
-    crew = storm.arena.crew
+    crew = [post for post in storm.arena.crew if not post.name.startswith("trapped")]
     return crew[fault.subject % len(crew)]
 
 
