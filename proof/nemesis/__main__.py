@@ -5,6 +5,7 @@ import asyncio
 import secrets
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +17,9 @@ from proof.nemesis.mutants import MUTANTS
 from proof.nemesis.outcome import Outcome
 from proof.nemesis.report import table, write
 from proof.nemesis.run import storm_over
+
+SAID_EVERY_SECONDS = 15.0
+"""Where there is no terminal for a bar, as in CI, a line now and then."""
 
 EXITS = {"kept": 0, "broken": 1, "void": 3}
 """2 is a wrong command line."""
@@ -57,8 +61,14 @@ async def _play(wanted: Wanted, folder: Path, console: Console, failovers: bool)
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("starting the server and the crew", total=1.0)
 
+        said_at = time.monotonic()
+
         def tell(what: str, done: float) -> None:
+            nonlocal said_at
             bar.update(task, description=what, completed=done)
+            if not console.is_terminal and time.monotonic() - said_at >= SAID_EVERY_SECONDS:
+                said_at = time.monotonic()
+                console.print(f"{done:4.0%} {what}", markup=False)
 
         outcome = await storm_over(wanted, folder / "storm", tell)
         hows: tuple[How, ...] = ("lossy", "synchronous") if failovers and not outcome.broken else ()
