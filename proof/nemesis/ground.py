@@ -20,6 +20,9 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
 from faultline.embedded import EmbeddedServer
+from faultline.embedded.account import account_for
+from faultline.embedded.binaries import SETTING, find_binaries
+from faultline.embedded.cache import runnable
 from faultline.store import calls
 from faultline.store.migrate import migrate
 from faultline.store.run import Store
@@ -138,7 +141,7 @@ def _small_disk(place: Path, lacks: dict[str, str]) -> Path | None:
 
 @contextlib.contextmanager
 def _faked_clock(file: Path, lacks: dict[str, str]) -> Iterator[Path | None]:
-    """Preload libfaketime into the server, by the environment it is started with."""
+    """Preload libfaketime into the server alone: workers' clocks decide nothing, and stay true."""
     named = os.environ.get("NEMESIS_LIBFAKETIME")
     found = (
         [named] if named else [str(path) for pattern in LIBFAKETIME for path in Path("/usr").glob(pattern)]
@@ -149,21 +152,34 @@ def _faked_clock(file: Path, lacks: dict[str, str]) -> Iterator[Path | None]:
         return
     file.write_text("+0\n")
     file.chmod(0o644)
-    added = {
-        "LD_PRELOAD": found[0], "FAKETIME_TIMESTAMP_FILE": str(file), "FAKETIME_NO_CACHE": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    }  # fmt: skip
-    os.environ.update(added)
+    before = os.environ.get(SETTING)
+    os.environ[SETTING] = str(_binaries_with(found[0], file))
     try:
         yield file
     finally:
-        for name in added:
-            os.environ.pop(name, None)
+        os.environ.pop(SETTING)
+        if before is not None:
+            os.environ[SETTING] = before
+
+
+def _binaries_with(library: str, file: Path) -> Path:
+    """PostgreSQL's programs, with a `postgres` that has the library: in no other process may time jump."""
+    real = runnable(find_binaries(), account_for(file.parent / "data")).folder
+    folder = file.parent / "bin"
+    folder.mkdir(mode=0o755)
+    for program in real.iterdir():
+        (folder / program.name).symlink_to(program)
+    words = (
+        f"LD_PRELOAD={library}", f"FAKETIME_TIMESTAMP_FILE={file}", "FAKETIME_NO_CACHE=1",
+        "FAKETIME_DONT_FAKE_MONOTONIC=1",
+    )  # fmt: skip
+    (folder / "postgres").unlink()
+    (folder / "postgres").write_text(f'#!/bin/sh\nexec env {" ".join(words)} {real}/postgres "$@"\n')
+    (folder / "postgres").chmod(0o755)
+    return folder
 
 
 def _prepare(made: Ground) -> None:
-    for name in ("LD_PRELOAD", "FAKETIME_TIMESTAMP_FILE", "FAKETIME_NO_CACHE"):
-        os.environ.pop(name, None)  # for the server alone: workers' clocks decide nothing, and stay true
     with psycopg.connect(made.server.dsn(), autocommit=True) as conn:
         place = SQL("")
         if made.disk is not None:
