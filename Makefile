@@ -14,7 +14,7 @@ COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --gene
 	--no-emit-find-links --custom-compile-command "make lock" --quiet pyproject.toml requirements/build.in
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lease-race lease-race-log drill nemesis bench compare compare-page lock clean demo-env dev-env
+.PHONY: help demo test check lint types imports format lease-race lease-race-log drill nemesis bench prove-audit compare compare-page lock clean demo-env dev-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ nemesis: dev-env  ## real workers under a seeded storm of faults, then the check
 
 bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARGS='NAME --quick'
 	@.venv/bin/faultline bench $(or $(ARGS),drain --jobs 20000 --workers 1 --keep full)
+
+prove-audit: dev-env  ## the audit on a big ledger and on a database at work, beside `make test`'s cases
+	@.venv/bin/python -m pytest -p no:cacheprovider $(ARGS) proof/audit
 
 compare: dev-env  ## Faultline beside its peers: installs them apart, measures, makes docs/benchmarks.md
 	@.venv/bin/python -m benchmarks.peers $(ARGS)

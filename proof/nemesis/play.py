@@ -51,7 +51,7 @@ async def _strike(storm: Storm, fault: Fault) -> Struck:
     except Missed as why:
         missed, remark = True, str(why)
     except storm.TROUBLE as trouble:
-        missed, remark = True, f"{type(trouble).__name__}: {str(trouble).splitlines()[0][:120]}"
+        missed, remark = True, f"the server could not be asked: {type(trouble).__name__}"
     finally:
         storm.under_way.pop(fault.number, None)
     return Struck(fault.kind, fault.lane, began, storm.now(), remark, missed)

@@ -1,44 +1,18 @@
 """Examine: ask a database whether everything Faultline promises is true of it, and change nothing."""
 
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection
+from datetime import timedelta
 from typing import Any, Final
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from psycopg.rows import dict_row, tuple_row
-from psycopg.sql import SQL, Composed, Identifier
 
-from faultline.audit.checks import BY_RANGE, OF_ACKNOWLEDGED, OF_EFFECTS, OF_KEYS, Check, source
-from faultline.audit.notes import Notes
 from faultline.audit.report import Report
+from faultline.audit.walk import Effects, Tell, TimeIsUp, Walk
 from faultline.errors import InputError
 
-RANGE_IDS: Final = 20_000
-"""How many job ids one question spans: some tens of milliseconds of the server's time."""
-
-ANSWERS_MAX: Final = 1_000
-"""How many counterexamples one question may answer with."""
-
 BOUND: Final = timedelta(minutes=2)
-"""How long a lease may stay past its end: a lease of held fire, and a minute until reap has walked everywhere."""
-
-Tell = Callable[[int, int], None]
-"""Hears how far the walk has come: ids done, ids in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Effects:
-    """A table of yours whose rows were written under leases: columns job_id and token, and where there are
-    such, claim, attempt, and effect (a name, where one job leaves several).
-
-    `tasks` are those whose every success leaves a row; of these none may be missing.
-    """
-
-    table: str
-    tasks: Sequence[str] = ()
+"""How long a lease may stay past its end: a lease of held fire, and a minute until reap has walked all."""
 
 
 def examine(
@@ -53,7 +27,7 @@ def examine(
     """Read one snapshot of the whole database and say of each invariant whether it holds.
 
     >>> report = examine(conn)
-    >>> assert report.holds, report
+    >>> assert report.holds, str(report)
 
     `effects` is a table of yours to be held against the ledger; `acknowledged` are ids that enqueues answered
     with. With a `limit` the walk ends in time, and the report says that it is not complete.
@@ -61,93 +35,11 @@ def examine(
     if conn.info.transaction_status is not TransactionStatus.IDLE:
         raise InputError("examine reads a snapshot of its own; give it a connection without a transaction")
     table = Effects(effects) if isinstance(effects, str) else effects
-    walk = _Walk(conn, bound, limit)
+    walk = Walk(conn, bound, limit)
     try:
         with conn.transaction():
-            conn.execute("set transaction isolation level repeatable read, read only")
             walk.all_of_it(table, acknowledged, tell)
         complete = True
-    except (_TimeIsUp, psycopg.errors.QueryCanceled):
+    except (TimeIsUp, psycopg.errors.QueryCanceled):
         complete = False
     return walk.notes.report(walk.moment, complete=complete, standby=walk.standby)
-
-
-class _TimeIsUp(Exception):
-    """The limit passed between two questions."""
-
-
-class _Walk:
-    """One audit under way: a snapshot, the time that is left, and the notes."""
-
-    def __init__(self, conn: psycopg.Connection[Any], bound: timedelta, limit: timedelta | None) -> None:
-        self._conn = conn
-        self._bound = bound
-        self._ends = None if limit is None else time.monotonic() + limit.total_seconds()
-        self.notes = Notes()
-        self.moment = datetime.now(UTC)
-        self.standby = False
-
-    def all_of_it(self, effects: Effects | None, acknowledged: Collection[int], tell: Tell) -> None:
-        facts = self._facts("facts")
-        self.moment, self.standby = facts["moment"], facts["standby"]
-        total = int(facts["highest"])
-        for low in self._ranges(tell, total):
-            between = {"low": low, "high": low + RANGE_IDS, "bound": self._bound}
-            self.notes.looked.update(self._facts("looked_at", between))
-            for check in BY_RANGE:
-                self._check(check, between)
-        self.notes.looked.update(self._facts("keys"))
-        for check in OF_KEYS:
-            self._check(check, {})
-        self._acknowledged(sorted(acknowledged))
-        if effects is not None:
-            self._effects(effects)
-        tell(total, total)
-
-    def _ranges(self, tell: Tell, total: int) -> Iterator[int]:
-        """Where each range begins; stretches without a job are stepped over."""
-        low = self._facts("next_range", {"low": 0})["first"]
-        while low is not None:
-            tell(low, total)
-            yield low
-            low = self._facts("next_range", {"low": low + RANGE_IDS})["first"]
-
-    def _acknowledged(self, ids: Sequence[int]) -> None:
-        self.notes.looked["acknowledged"] = len(ids)
-        for start in range(0, len(ids), RANGE_IDS):
-            for check in OF_ACKNOWLEDGED:
-                self._check(check, {"acknowledged": ids[start : start + RANGE_IDS]})
-
-    def _effects(self, effects: Effects) -> None:
-        table = Identifier(*effects.table.split("."))
-        self.notes.looked.update(self._facts("effects", {}, table))
-        for check in OF_EFFECTS:
-            self._check(check, {"tasks": list(effects.tasks)}, table)
-
-    def _check(self, check: Check, args: dict[str, Any], table: Identifier | None = None) -> None:
-        question = _question(check.name, table)
-        self._spend()
-        with self._conn.cursor(row_factory=tuple_row) as cursor:
-            cursor.execute(question, {**args, "most": ANSWERS_MAX}, prepare=False)
-            self.notes.write(check, cursor.fetchall())
-
-    def _facts(
-        self, name: str, args: dict[str, Any] | None = None, table: Identifier | None = None
-    ) -> dict[str, Any]:
-        self._spend()
-        with self._conn.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(_question(name, table), args, prepare=False).fetchone() or {}
-
-    def _spend(self) -> None:
-        """Give the next statement the time that is left, and none where there is none."""
-        if self._ends is None:
-            return
-        left = round((self._ends - time.monotonic()) * 1000)
-        if left <= 0:
-            raise _TimeIsUp
-        self._conn.execute("select set_config('statement_timeout', %s, true)", [str(left)])
-
-
-def _question(name: str, table: Identifier | None) -> bytes | Composed:
-    text = source(name)
-    return text.encode() if table is None else SQL(text).format(effects=table)
