@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import psycopg
 
-from faultline.audit import Report, examine
+from faultline.audit import INVARIANTS, Report, examine
 from proof.nemesis.watch import EFFECTS
 
 EXAMPLES_MAX: Final = 8
@@ -166,15 +166,7 @@ def _ends(facts: Facts) -> Iterator[str]:
 
 
 SAYS: Final[Mapping[str, str]] = {
-    "NoZombie": "only the holder of the newest token committed",
-    "OneEffect": "a job that succeeded left one effect, any other none",
-    "OwnerIsOne": "a job has one owner at most, and its leases follow each other",
-    "TerminalStays": "what has ended stays ended",
-    "TokenGrows": "tokens only grow",
-    "NothingLost": "every job is somewhere",
-    "WithinBudget": "attempts and crashes are counted, within their budgets",
-    "LedgerReplays": "replaying the ledger gives the jobs table",
-    "Drains": "nothing runs on without an owner, nothing due is left lying",
+    **INVARIANTS,
     "Acknowledged": "every acknowledged enqueue is there, as it was sent",
     "OneRequest": "a request makes one job at most; rolled back or refused, none; with a key, the same",
     "Together": "what was enqueued in a transaction is there with its own rows, or not at all",
