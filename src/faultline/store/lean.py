@@ -16,6 +16,9 @@ T = TypeVar("T")
 
 CANCEL_SECONDS_MAX = 5.0
 
+LOOK_AGAIN_SECONDS = 0.5
+"""uvloop forgets the listener of a socket that was reset, and tells nobody: whoever waits this long looks."""
+
 _READABLE: Final = int(Ready.R)  # the same numbers in Wait; as plain ints they cost nothing to combine
 _WRITABLE: Final = int(Ready.W)
 
@@ -81,6 +84,7 @@ class _Ears:
         self._listening = False
         self._heard = 0
         self._news: asyncio.Future[None] | None = None
+        self._alarm = loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
 
     async def hear(self, wanted: Wait) -> int:
         if wanted & _READABLE and not self._listening:
@@ -104,6 +108,12 @@ class _Ears:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
+    def _look_again(self) -> None:
+        """Have the driver read: where there is nothing it waits on, where nobody is any more it says so."""
+        self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
+        self._tell(_READABLE)
+
     def close(self) -> None:
+        self._alarm.cancel()
         if self._listening:
             self._loop.remove_reader(self._fileno)
