@@ -38,7 +38,7 @@ def tokens_grow_over_any_sequence(ground: Ground, acts: list[str]) -> None:
     for act in acts:
         if act in HAPPENS:
             if act == "restored elsewhere":
-                # What is restored is what was: from a backup that is older than the last claims numbers may come
+                # What is restored is what was: from a backup older than the last claims numbers may come
                 # again, and only the claim id tells them apart.
                 _note(ground, issued, "claim and release")
             ground.conn.execute(HAPPENS[act].encode())
