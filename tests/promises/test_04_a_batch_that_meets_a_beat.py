@@ -1,7 +1,7 @@
 """Rule 4, for batches: what is locked is what is changed, also when a beat came after the statement began.
 
-A statement sees the rows of the moment it began. A beat that commits a moment later makes a new version of the
-row: that one is locked, and a change that goes by its place in the same statement does not see it.
+A statement sees the rows of the moment it began. A beat that commits a moment later makes a new version of
+the row: that one is locked, and a change that goes by its place in the same statement does not see it.
 """
 
 from datetime import timedelta
@@ -20,7 +20,7 @@ PAUSE = f"cross join lateral (select pg_catalog.pg_advisory_xact_lock_shared({BE
 
 @pytest.fixture
 def stopped(database, session):
-    """Starts a batch verb that stops where another statement may come before its locks; `go` lets it go on."""
+    """Starts a batch verb, and does something else after its statement began and before it locks."""
     gate, worker = session(), session()
 
     def start(function: str, call: Any, meanwhile: Any) -> Any:
