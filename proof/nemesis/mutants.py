@@ -12,10 +12,6 @@ from typing import Any, Final
 
 import psycopg
 
-from faultline.client.sender import Sender
-from faultline.errors import OutcomeUnknown, ServerUnavailable
-from faultline.job import NewJob
-from faultline.store import calls
 from faultline.worker.transaction import WorkTransaction
 from tests.promises.rewriting import rewrite
 
@@ -44,28 +40,6 @@ def _effects_first() -> None:
     plain, in_loop = WorkTransaction._complete, WorkTransaction._acomplete
     WorkTransaction._complete = lambda self: first(self, plain)  # type: ignore[method-assign]
     WorkTransaction._acomplete = lambda self: first(self, in_loop)  # type: ignore[method-assign]
-
-
-def _lost_reply_is_a_failure() -> None:
-    """A commit whose reply was lost is told as not committed, whatever the rows say."""
-
-    def judge(self: Any, outcome: str, broken: Exception) -> None:
-        raise ServerUnavailable("the connection broke in the commit") from broken
-
-    WorkTransaction._judge = judge  # type: ignore[method-assign]
-
-
-def _enqueue_again() -> None:
-    """An enqueue without a key is repeated when its reply was lost."""
-    once = Sender.enqueue
-
-    def enqueue(self: Sender, new: NewJob) -> int:
-        try:
-            return once(self, new)
-        except OutcomeUnknown:
-            return self.run(calls.enqueue(new), "enqueue")
-
-    Sender.enqueue = enqueue  # type: ignore[method-assign]
 
 
 BY_ID = "job.id = done.id and job.token = done.token and job.claim = done.claim"
@@ -109,12 +83,6 @@ MUTANTS: Final[Mapping[str, Mutant]] = MappingProxyType(
         ),
         "effects-first": Mutant(
             says="the worker commits the handler's rows before it asks the fence", patch=_effects_first
-        ),
-        "lost-reply-fails": Mutant(
-            says="the worker tells a commit whose reply was lost as a failure", patch=_lost_reply_is_a_failure
-        ),
-        "enqueue-again": Mutant(
-            says="the client repeats an enqueue without a key when its reply was lost", patch=_enqueue_again
         ),
     }
 )
