@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 from faultline.errors import FaultlineError
 from faultline.store.connect import aconnect
 from faultline.store.faults import named_errors
+from faultline.store.lean import LOOK_AGAIN_SECONDS
 
 CHANNEL = "faultline"
 
@@ -59,7 +60,9 @@ async def _hear_on(conn: AsyncConnection[Any], heard: Heard) -> None:
 
     loop.add_reader(fileno, read)
     try:
-        read()  # what came together with the answer to LISTEN
+        while not broken.done():
+            read()  # what came together with the answer to LISTEN; then because of what uvloop forgets
+            await asyncio.wait([broken], timeout=LOOK_AGAIN_SECONDS)
         await broken
     finally:
         loop.remove_reader(fileno)
