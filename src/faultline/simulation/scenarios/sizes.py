@@ -2,7 +2,7 @@
 
 ORDERS = {
     "two workers": 3_896,
-    "self-zombie": 803,
+    "self-zombie": 2_388,
     "heartbeat against reaper": 1_246,
     "claimers": 1_680,
     "batches": 3_410,
@@ -19,7 +19,7 @@ ORDERS = {
     "complete against fail": 14_955,
     "lost reply": 2_127,
     "batch of failures": 5_244,
-    "heirs": 1_223,
+    "heirs": 1_234,
     "cancel during promote": 814,
     "cancel against a worker": 6_793,
     "retry now against complete": 770,
