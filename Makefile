@@ -14,7 +14,8 @@ COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --gene
 	--no-emit-find-links --custom-compile-command "make lock" --quiet pyproject.toml requirements/build.in
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench prove-audit compare compare-page lock clean demo-env dev-env
+.PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean \
+	prove explore mutants nemesis failpoints model properties cases prove-audit demo-env dev-env model-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -50,12 +51,35 @@ lease-race-log: demo-env  ## the race, as structured events: one JSON object a l
 drill: demo-env  ## any drill (NAME=worker-crash)
 	@.venv/bin/faultline drill $(NAME) $(ARGS)
 
-.PHONY: explore
+bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARGS='NAME --quick'
+	@.venv/bin/faultline bench $(or $(ARGS),drain --jobs 20000 --workers 1 --keep full)
+
+# Proof: what `make test` is too short for. Each verb ends with a table and a verdict of its own.
+prove: explore mutants nemesis  ## the quick proofs of .ci/run: explorer, mutants, a three-minute nemesis
+
 explore: demo-env  ## every interleaving of the shipped SQL over real sessions (ARGS=--quick, ARGS=--mutants)
 	@.venv/bin/python -m faultline.simulation $(ARGS)
 
-bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARGS='NAME --quick'
-	@.venv/bin/faultline bench $(or $(ARGS),drain --jobs 20000 --workers 1 --keep full)
+mutants: dev-env  ## take every mechanism away once: the test that must notice turns red, or this fails (ARGS='G4 --write')
+	@.venv/bin/python -m proof.mutants $(ARGS)
+
+nemesis: dev-env  ## real workers under a seeded storm of faults, then the checker (ARGS='--seed 7 --minutes 3')
+	@.venv/bin/python -m proof.nemesis $(ARGS)
+
+failpoints: dev-env  ## kill and freeze real processes at every named fail point; the oracle after each
+	@.venv/bin/python -m proof.failpoints $(ARGS)
+
+drills: dev-env  ## every drill (ARGS='--report drills.html'); ARGS=--sabotage: each, sabotaged, must turn red
+	@.venv/bin/python -m proof.drills $(ARGS)
+
+model: dev-env model-env  ## TLC on the TLA+ model and its mutants, and real ledgers against the same relation
+	@.venv/bin/python -m proof.model $(ARGS)
+
+properties: dev-env  ## Hypothesis: long histories on real PostgreSQL against a reference, and the mutants it must notice
+	@.venv/bin/python -m proof.properties $(ARGS)
+
+cases: dev-env  ## the slow cases of docs/cases.md (JOBS=2, ARGS='-k n9')
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS) proof/cases
 
 prove-audit: dev-env  ## the audit on a big ledger and on a database at work, beside `make test`'s cases
 	@.venv/bin/python -m pytest -p no:cacheprovider $(ARGS) proof/audit
@@ -73,9 +97,9 @@ lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 
 clean:  ## delete .venv, caches and the data of `faultline dev`
 	@rm -rf .venv .venv.lock .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests scripts benchmarks proof -name __pycache__ -type d -prune -exec rm -rf {} +
 
-demo-env dev-env:
+demo-env dev-env model-env:
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "faultline: no Python 3.11 or newer with venv was found; install one (Debian: apt install python3-venv)" >&2; \
 		exit 1; \

@@ -1,7 +1,7 @@
 """Make `.venv` hold exactly what a lock file names, and this checkout in editable form.
 
-Usage: python3 scripts/environment.py demo|dev. It needs the standard library alone, is a no-op when nothing
-changed, and may be run twice at the same moment: the second waits for the first.
+Usage: python3 scripts/environment.py demo|dev|model. It needs the standard library alone, is a no-op when
+nothing changed, and may be run twice at the same moment: the second waits for the first.
 """
 
 import fcntl
@@ -18,7 +18,10 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "faultline-stamp.json"
 
 # dev.lock holds all that demo.lock holds, in the same versions (`make lock` sees to it).
-INCLUDED = {"demo": ("demo",), "dev": ("dev", "demo")}
+INCLUDED = {"demo": ("demo",), "dev": ("dev", "demo"), "model": ("model",)}
+
+# Locks that only add a tool to what is there: they do not bring this checkout, or what it is built with.
+TOOLS = ("model",)
 
 
 def main(profile: str) -> None:
@@ -66,6 +69,8 @@ def install(profile: str) -> None:
     say(f"installing requirements/{profile}.lock into .venv")
     pip = [str(VENV / "bin/python"), "-m", "pip", "-qq", "--disable-pip-version-check", "install"]
     run([*pip, "--require-hashes", "--only-binary=:all:", "-r", str(lock_file(profile))])
+    if profile in TOOLS:
+        return
     # The build tools came with the lock, so nothing unpinned is fetched to build with.
     run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
 
@@ -84,5 +89,5 @@ def say(line: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in INCLUDED:
-        sys.exit("usage: python3 scripts/environment.py demo|dev")
+        sys.exit("usage: python3 scripts/environment.py demo|dev|model")
     main(sys.argv[1])

@@ -59,7 +59,13 @@ def test_i3_numbers_that_grow_when_printed_are_measured_as_printed():
     assert CODEC.encode(([1e308] * 3_300,), {})
 
 
-@pytest.mark.parametrize("number", [10**308 + 1, -(10**308) - 1, 10**5_000], ids=["over", "under", "far"])
+BEYOND = {
+    "over": 10**308 + 1, "under": -(10**308) - 1, "far": 10**5_000, "float": 1.0000000000000002e308,
+    "negative float": -1.5e308,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("number", BEYOND.values(), ids=list(BEYOND))
 @pytest.mark.parametrize("wrap", [lambda n: n, lambda n: {"a": [n]}], ids=["bare", "inside"])
 def test_i3_numbers_beyond_1e308_are_refused(number, wrap):
     with pytest.raises(BadDocument, match=r"note.* is a number beyond 1e308"):
@@ -67,7 +73,7 @@ def test_i3_numbers_beyond_1e308_are_refused(number, wrap):
 
 
 def test_i3_the_largest_number_is_allowed():
-    assert CODEC.decode(CODEC.encode((10**308,), {})) == {"note": 10**308}
+    assert CODEC.decode(CODEC.encode((10**308, 1e308), {})) == {"note": 10**308, "extra": 1e308}
 
 
 # PostgreSQL prints `{"note": "..."}`: twelve bytes around the text.

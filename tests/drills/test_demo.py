@@ -43,7 +43,7 @@ def test_every_promise_shown_is_kept(console, tmp_path):
 
 
 @pytest.mark.parametrize("guards", [[CLAIM_GUARD], [TOKEN_GUARD], [CLAIM_GUARD, TOKEN_GUARD]])
-def test_it_ends_in_1_when_a_guard_is_deleted_from_complete(brisk, console, guards):
+def test_it_fails_when_a_guard_is_deleted_from_complete(brisk, console, guards):
     def sabotage(dsn):
         for guard in guards:
             rewrite(dsn, "complete", guard, "")

@@ -74,6 +74,8 @@ def _is_suspicious(data: bytes, value: Any) -> bool:
     # NaN is written as null and NUL as its escape: both look like something innocent, so look twice.
     if b"\\u0000" in data or (b"null" in data and data.count(b"null") != _nones(value)):
         return True
+    if b"e308" in data or b"e+308" in data:  # one of the few floats beyond 1e308, or just the text
+        return True
     if len(data) <= DEPTH_MAX:
         return False
     deep = data.count(b"[") + data.count(b"{") >= DEPTH_MAX
@@ -133,7 +135,8 @@ def _trouble(part: Any) -> str:
             return ""
         case float() if not math.isfinite(part):
             return f"is {part}, which JSON does not have. Use None"
-        case int() if not -NUMBER_MAX <= part <= NUMBER_MAX:
+        # A float is compared with the float: 1e308 itself lies a little above ten to the 308th.
+        case int() | float() if abs(part) > (1e308 if isinstance(part, float) else NUMBER_MAX):
             return "is a number beyond 1e308 either way. Send it as text"
         case str() if "\0" in part:
             return "contains a NUL character, which PostgreSQL text cannot hold. Remove it"

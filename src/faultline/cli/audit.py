@@ -74,7 +74,9 @@ def _examined(terminal: Terminal, effects: str | None, limit: timedelta, bound: 
 
 def _greet(conn: psycopg.Connection[Any]) -> None:
     """Whoever only reads may do so on a standby, and with a role that is read-only by default."""
-    version, _, installed, allowed, role = conn.execute(hello.QUESTION).fetchone() or ()
+    row = conn.execute(hello.QUESTION).fetchone()
+    assert row is not None
+    version, _, installed, allowed, role = row
     hello.judge(version, False, installed, allowed, role)
     hello.judge_schema(conn.execute(SCHEMA_QUESTION).fetchone())
 

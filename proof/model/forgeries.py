@@ -1,0 +1,100 @@
+"""Lies about a real job: each changes one true history, and must be refused with the promise it breaks.
+
+All are told of a job that was lost once and then succeeded, as the lease race leaves it: an `expired` entry,
+a `succeeded` one, and rows of its own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from proof.model.history import Effect, History, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Forgery:
+    """What is told falsely, and the name that must be found."""
+
+    says: str
+    expects: str
+    forge: Callable[[History], History]
+
+
+def fits(history: History) -> bool:
+    """Whether this is the kind of history that the forgeries are about."""
+    ends = [entry.outcome for entry in history.entries]
+    return ends == ["expired", "succeeded"] and bool(history.effects)
+
+
+def _succeeds_twice(true: History) -> History:
+    won = true.entries[-1]
+    again = replace(won, token=won.token + 1, claim="another claim", claimed_at=won.settled_at)
+    return replace(true, entries=(*true.entries, again))
+
+
+def _zombie_succeeds(true: History) -> History:
+    lost, won = true.entries
+    return replace(true, entries=(replace(lost, outcome="succeeded", crashes=0), won))
+
+
+def _zombie_wrote(true: History) -> History:
+    stray = Effect("a late write", true.entries[0].token)
+    return replace(true, effects=(*(true.effects or ()), stray))
+
+
+def _wrote_twice(true: History) -> History:
+    return replace(true, effects=(true.effects or ()) * 2)
+
+
+def _wrote_nothing(true: History) -> History:
+    return replace(true, effects=())
+
+
+def _token_stays(true: History) -> History:
+    lost, won = true.entries
+    effects = tuple(replace(effect, token=lost.token) for effect in true.effects or ())
+    return replace(true, entries=(lost, replace(won, token=lost.token)), effects=effects)
+
+
+def _claim_used_again(true: History) -> History:
+    lost, won = true.entries
+    return replace(true, entries=(lost, replace(won, claim=lost.claim)))
+
+
+def _leases_overlap(true: History) -> History:
+    lost, won = true.entries
+    return replace(true, entries=(lost, replace(won, claimed_at=lost.claimed_at)))
+
+
+def _comes_back(true: History) -> History:
+    won = true.entries[-1]
+    return replace(true, rows=(Row("queued", won.token, None, won.attempt, won.crashes),))
+
+
+def _end_forgotten(true: History) -> History:
+    return replace(true, entries=true.entries[:-1], effects=None)
+
+
+def _crash_not_counted(true: History) -> History:
+    return replace(true, entries=tuple(replace(entry, crashes=0) for entry in true.entries))
+
+
+def _attempt_given_back(true: History) -> History:
+    lost, won = true.entries
+    return replace(true, entries=(lost, replace(won, attempt=lost.attempt)))
+
+
+FORGERIES: Final = (
+    Forgery("the job succeeds a second time, under a higher token", "OneEffect", _succeeds_twice),
+    Forgery("the lease that was lost succeeded too", "OneEffect", _zombie_succeeds),
+    Forgery("the lease that was lost committed a row", "NoZombie", _zombie_wrote),
+    Forgery("the work was committed twice", "OneEffect", _wrote_twice),
+    Forgery("the success left no work behind", "OneEffect", _wrote_nothing),
+    Forgery("the second lease has the token of the first", "TokenGrows", _token_stays),
+    Forgery("the second lease has the claim id of the first", "OwnerIsOne", _claim_used_again),
+    Forgery("the second lease begins while the first is held", "OwnerIsOne", _leases_overlap),
+    Forgery("the finished job stands in the queue", "TerminalStays", _comes_back),
+    Forgery("the job did not end, and is nowhere", "NothingLost", _end_forgotten),
+    Forgery("the crash is not counted", "Next", _crash_not_counted),
+    Forgery("the crash gives its attempt back", "Next", _attempt_given_back),
+)
