@@ -22,7 +22,6 @@ from faultline.simulation.scenarios.verbs import (
     enqueued,
     fence,
     in_hand,
-    promote,
     reap,
     rows,
 )
@@ -50,7 +49,7 @@ SCENARIOS = (
         {
             "A": keeps_up("A", works("A")),
             "T": ONE_EXPIRY,
-            "W": does(reap(), promote()),
+            "W": watches(),
             "a": if_claimed("A2", keeps_up("A2", works_quickly("A2"))),
         },
         enqueued() + in_hand("A"),
@@ -80,7 +79,6 @@ SCENARIOS = (
         enqueued(2),
         never_wait=frozenset({"A", "B", "C"}),
         sees_refusals=False,
-        is_quick=True,
     ),
     Scenario(
         "batches",
