@@ -42,7 +42,7 @@ MUTANTS = (
     Mutant(
         "a batch of completions leaves no entries", "G12",
         f"{TOGETHER}::test_a_batch_does_not_end_without_its_entries",
-        (sql("complete_many", "    where held.lane <> all (silent)\n", "    where false\n"),),
+        (sql("complete_many", "    where gone.lane <> all (silent)\n", "    where false\n"),),
     ),
     Mutant(
         "the ledger is unique by token", "G3",

@@ -5,6 +5,7 @@ from proof.mutants.mutant import Mutant, sql
 IDENTITY = "tests/promises/test_03_a_claim_is_identity.py"
 SNAPSHOTS = "tests/promises/test_04_a_fence_at_repeatable_read.py"
 FENCE = "tests/promises/test_04_a_write_names_job_token_and_claim.py"
+MEETING = "tests/promises/test_04_a_batch_that_meets_a_beat.py"
 SETTLING = "tests/promises/test_04_one_of_many_settles.py"
 
 NO_LOCK = ("for no key update;", ";")
@@ -57,6 +58,41 @@ MUTANTS = (
             "complete_many", "where job.id = done.id and job.token = done.token and job.claim = done.claim",
             "where job.id = done.id and job.token = done.token",
         ),),
+    ),
+    Mutant(
+        "a batch of completions deletes in the statement that locked", "G3",
+        f"{MEETING}::test_a_completion_that_meets_a_beat_ends_the_job",
+        (
+            sql(
+                "complete_many",
+                "  select array_agg(done.id), array_agg(done.claim), array_agg(job.place), array_agg(done.result)\n"
+                "  into through_ids, through_claims, places, their_results\n",
+                "  with held as materialized (select done.id, done.claim, job.place, done.result\n",
+            ),
+            sql("complete_many", "  ) as job;\n\n", "  ) as job),\n"),
+            sql("complete_many", "  with gone as (\n", "  gone as (\n"),
+            sql("complete_many", "job.ctid = any (places)", "job.ctid = any (array(select held.place from held))"),
+            sql(
+                "complete_many", "  select count(*) into deleted from gone;",
+                "  select count(*), array_agg(held.id), array_agg(held.claim)\n"
+                "  into deleted, through_ids, through_claims from held;",
+            ),
+        ),
+    ),
+    Mutant(
+        "a beat renews in the statement that locked", "G2",
+        f"{MEETING}::test_a_beat_that_meets_another_change_renews_what_it_says_is_held",
+        (
+            sql(
+                "heartbeat",
+                "  select array_agg(held.id), array_agg(held.claim), array_agg(held.place) into held_ids, held_by, places "
+                "from held;",
+                "  , beaten as (update faultline.active as job set lease_until = moment + heartbeat.lease\n"
+                "    where job.ctid = any (array(select held.place from held)))\n"
+                "  select array_agg(held.id), array_agg(held.claim) into held_ids, held_by from held;",
+            ),
+            sql("heartbeat", "  where job.ctid = any (places);", "  where false;"),
+        ),
     ),
     Mutant(
         "a batch of completions waits for a locked job", "G3",

@@ -14,8 +14,11 @@ from tests.promises.rewriting import rewrite
 from tests.support import LEASE, claim_one, enqueue, state_of
 
 BEGUN = 4201  # the advisory lock at which a batch is stopped, after its statement began and before it locks
-NAMED = {"complete_many": "as done\n", "heartbeat": "as beat (id, token, claim)\n"}
-PAUSE = f"cross join lateral (select pg_catalog.pg_advisory_xact_lock_shared({BEGUN})) as paused\n"
+NAMED = {
+    "complete_many": "as done (id, token, claim, result)\n  cross join lateral (",
+    "heartbeat": "as beat (id, token, claim)\n    cross join lateral (",
+}
+PAUSE = f"(select pg_catalog.pg_advisory_xact_lock_shared({BEGUN})) as paused\n    cross join lateral "
 
 
 @pytest.fixture
@@ -25,12 +28,7 @@ def stopped(database, session):
 
     def start(function: str, call: Any, meanwhile: Any) -> Any:
         words = NAMED[function]
-        rewrite(
-            database,
-            function,
-            f"{words}    cross join lateral (",
-            f"{words}    {PAUSE}    cross join lateral (",
-        )
+        rewrite(database, function, words, f"{words.removesuffix('(')}{PAUSE}(")
         gate.begin()
         gate.sql("select pg_advisory_xact_lock(%s)", BEGUN)
         answer = worker.start_waiting(call, behind=gate)

@@ -2,7 +2,7 @@
 
 from faultline.simulation.mutants.mutant import LOCKED, SKIPPED, Mutant
 
-HELD = "\n      where job.id = done.id and job.token = done.token and job.claim = done.claim"
+HELD = "\n    where job.id = done.id and job.token = done.token and job.claim = done.claim"
 GIVEN_BACK = "\n    and job.token = give_back.token\n    and job.claim = give_back.claim"
 
 MUTANTS = (
@@ -45,7 +45,7 @@ MUTANTS = (
     ),
     Mutant(
         "a batch completes by the job alone",
-        (("complete_many", HELD, "\n      where job.id = done.id"),),
+        (("complete_many", HELD, "\n    where job.id = done.id"),),
         "batches",
         "NoZombie",
     ),
