@@ -70,7 +70,10 @@ def _restart(scene: Scene) -> None:
 
 
 def _ask_again(scene: Scene, client: WorkerProcess, order: dict[str, object]) -> None:
-    """The client was not answered; it asks again under its key, and is named the job it had made."""
+    """The enqueue stood and was not answered; asked again under its key it is the same job, however often.
+
+    The client itself repeats it once, because a key makes that harmless; and then it is started again.
+    """
     client.wait_exit()
     client.wait_gone()
     again = scene.client(CLIENT, **order)
@@ -79,5 +82,4 @@ def _ask_again(scene: Scene, client: WorkerProcess, order: dict[str, object]) ->
     said = [sign.facts for sign in scene.trace.signs if (sign.who, sign.what) == (CLIENT, "submitted")]
     job = said[-1]["named"] or 0
     scene.jobs.append(job)
-    if said[0]["answer"] != "job":
-        scene.see(CLIENT, "enqueue unanswered", "asks again under its key, and is named this job", job=job)
+    scene.see(CLIENT, "enqueue unanswered", "repeats what was not answered, and is named this job", job=job)

@@ -68,14 +68,14 @@ def _wait_answered(scene: Scene, client: WorkerProcess) -> None:
 
 def _named(scene: Scene, key: str) -> int:
     """The job that the key names; of several, where there should be one, the first."""
-    listed = Store.run_in(scene.conn, calls.list_jobs(None, scene.stage.queue, None, None, 1000))
+    listed = Store.run_in(scene.conn, calls.list_jobs(None, scene.queue, None, None, 1000))
     return min((job.id for job in listed if job.key == key), default=0)
 
 
 def _write_down(scene: Scene, key: str, job: int, taken: int) -> None:
     """What the clients were answered goes where the verdict is read from."""
     scene.job, scene.jobs = job, [job]
-    scene.about = {"key": key, "queue": scene.stage.queue, "taken": taken, "asked": THREADS * (2 * TIMES + 1)}
+    scene.about = {"key": key, "queue": scene.queue, "taken": taken, "asked": THREADS * (2 * TIMES + 1)}
     scene.conn.execute("update sightings set job_id = %s where job_id = 0", [job])
     rows: list[list[Any]] = [
         [

@@ -77,7 +77,7 @@ def play(scene: Scene) -> None:
         history.see(scene.trace, job, SERVER, "promoted", "is the standby from here on, on a new timeline")
 
     kept, lossy = (scene.enter(_connected(_dsn(scene, standby))) for standby in (ahead, behind))
-    Store.run_in(lossy, calls.resume(scene.stage.queue))  # there, nobody has heard that it was resumed
+    Store.run_in(lossy, calls.resume(scene.queue))  # there, nobody has heard that it was resumed
     barriers.close(lossy, f"half of job {history.late}")
     c = scene.worker(C, dsn=_dsn(scene, ahead))
     b = scene.worker(B, dsn=_dsn(scene, behind))
@@ -102,7 +102,7 @@ def play(scene: Scene) -> None:
 
 def _work_and_freeze(scene: Scene, primary: EmbeddedServer, behind: Standby) -> tuple[History, WorkerProcess]:
     """A commits one job and is stopped before the commit of another; the one standby hears of neither."""
-    queue = scene.stage.queue
+    queue = scene.queue
     Store.run_in(scene.conn, calls.pause(queue))
     history = History(lost=scene.enqueue(), late=scene.enqueue())
     scene.close(LATE_COMMIT)
