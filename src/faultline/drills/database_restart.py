@@ -25,6 +25,7 @@ ALL_DONE = (
 def play(scene: Scene) -> None:
     """Bring each job to its place, stop the server under them, start it, and see what becomes of each."""
     open_, inside, unheard = (scene.enqueue() for _ in range(3))
+    scene.about = {"open_": open_, "inside": inside, "unheard": unheard}
     for barrier in (f"half of job {open_}", f"commit of job {inside}", MAY_COMMIT, SUBMIT):
         scene.close(barrier)
     a = scene.worker(A, jobs_max=3, pauses=[Pause("commit.sending", MAY_COMMIT, unheard)])
@@ -54,7 +55,6 @@ def play(scene: Scene) -> None:
     scene.wait_until(ALL_DONE, [scene.jobs, len(scene.jobs)], "every job has succeeded")
     scene.stop(a)
     scene.job = unheard
-    scene.about = {"open_": open_, "inside": inside, "unheard": unheard, "waiting": waiting}
 
 
 def _restart(scene: Scene) -> None:

@@ -105,6 +105,7 @@ def _work_and_freeze(scene: Scene, primary: EmbeddedServer, behind: Standby) -> 
     queue = scene.queue
     Store.run_in(scene.conn, calls.pause(queue))
     history = History(lost=scene.enqueue(), late=scene.enqueue())
+    scene.about = {"lost": history.lost, "late": history.late, "old_token": 0}
     scene.close(LATE_COMMIT)
     a = scene.worker(
         A, dsn=_either(scene, behind), pauses=[Pause("commit.sending", LATE_COMMIT, history.late)]
@@ -131,7 +132,7 @@ def _work_and_freeze(scene: Scene, primary: EmbeddedServer, behind: Standby) -> 
         "is FROZEN (SIGSTOP) before its commit, and so is its pacemaker",
     )
     answers.forget_standbys(scene.conn)
-    scene.about = {"lost": history.lost, "late": history.late, "old_token": held.facts["token"]}
+    scene.about["old_token"] = held.facts["token"]
     return history, a
 
 

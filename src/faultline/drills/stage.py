@@ -133,7 +133,7 @@ def _leave_nothing(conn: psycopg.Connection[Any], queue: str) -> None:
     Who may not touch the tables leaves a few ledger entries of a queue that nobody will use again; they go
     with their retention.
     """
-    ours = [one.name for one in Store.run_in(conn, calls.list_queues()) if one.name.startswith(queue)]
+    ours = [one.queue for one in Store.run_in(conn, calls.list_queues()) if one.queue.startswith(queue)]
     for name in ours:
         for job in Store.run_in(conn, calls.list_jobs(None, name, None, None, 1000)):
             if not job.state.ended:
