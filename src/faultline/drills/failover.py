@@ -81,7 +81,7 @@ def play(scene: Scene) -> None:
     barriers.close(lossy, f"half of job {history.late}")
     c = scene.worker(C, dsn=_dsn(scene, ahead))
     b = scene.worker(B, dsn=_dsn(scene, behind))
-    _wake_in_the_lossy_world(scene, history, a)
+    _wake_in_the_lossy_world(scene, history, lossy, a)
     scene.wait_until(DONE, [history.late], "the late job is done on the synchronous standby", conn=kept)
     _present_the_old_lease(scene, history, kept, lossy)
     barriers.open(lossy, f"half of job {history.late}")
@@ -136,16 +136,16 @@ def _work_and_freeze(scene: Scene, primary: EmbeddedServer, behind: Standby) -> 
     return history, a
 
 
-def _wake_in_the_lossy_world(scene: Scene, history: History, a: WorkerProcess) -> None:
+def _wake_in_the_lossy_world(
+    scene: Scene, history: History, lossy: psycopg.Connection[Any], a: WorkerProcess
+) -> None:
     """B holds the job under a token of the new timeline when A wakes with one that nobody there knows.
 
     A's commit finds its connection broken, so A asks the rows of the promoted standby first of all.
     """
     wait_for_job(scene, B, "half_written", history.late)
     wait_for_job(scene, B, "transaction_left", history.lost)
-    history.see(
-        scene.trace, history.late, A, "continued", "WAKES, and finds its commit cut off; it asks the rows"
-    )
+    _see_in(lossy, history.late, A, "continued", "WAKES, and finds its commit cut off; it asks the rows")
     a.send_to_group(signal.SIGCONT)
     wait_for_job(scene, A, "transaction_left", history.late)
 
@@ -182,10 +182,14 @@ def _note_what_was_lost(
         note = (
             "has no commit of A for this job: it went with the primary, its effects and its success together"
         )
-        lossy.execute(
-            "insert into sightings (job_id, who, what, note) values (%s, %s, %s, %s)",
-            [history.lost, SERVER, "lost commit", note],
-        )
+        _see_in(lossy, history.lost, SERVER, "lost commit", note)
+
+
+def _see_in(world: psycopg.Connection[Any], job: int, who: str, what: str, note: str) -> None:
+    """Write down what happened in one of the worlds only."""
+    world.execute(
+        "insert into sightings (job_id, who, what, note) values (%s, %s, %s, %s)", [job, who, what, note]
+    )
 
 
 @contextmanager
