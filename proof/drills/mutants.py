@@ -66,7 +66,9 @@ MUTANTS: Final = (
         "a key does not ask what was asked for",
         (("take_key", "held.request <> take_key.request", "false"),),
     ),
-    Mutant("database-restart", "a commit without a reply is taken for lost", worker="guess_lost_commits"),
+    Mutant(
+        "database-restart", "nobody asks the rows about a commit without a reply", worker="guess_lost_commits"
+    ),
     Mutant(
         "database-restart",
         "a commit without a reply is taken for done",

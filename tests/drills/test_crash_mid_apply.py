@@ -23,9 +23,6 @@ def test_each_job_was_done_once_by_whoever_could_commit_it(scene):
         *((done, "A", wrote) for wrote in both),
         *((whole, "B", wrote) for wrote in both),
     ]
-
-
-def test_a_job_that_had_committed_was_not_claimed_again(scene):
     outcomes = scene.conn.execute(
         "select job_id, array_agg(outcome::text order by token) from faultline.ledger"
         " where job_id = any(%s) group by job_id order by job_id",

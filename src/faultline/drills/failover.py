@@ -77,11 +77,11 @@ def play(scene: Scene) -> None:
         history.see(scene.trace, job, SERVER, "promoted", "is the standby from here on, on a new timeline")
 
     kept, lossy = (scene.enter(_connected(_dsn(scene, standby))) for standby in (ahead, behind))
-    Store.run_in(lossy, calls.resume(scene.stage.queue))  # there, nobody has heard that it was resumed
+    Store.run_in(lossy, calls.resume(scene.queue))  # there, nobody has heard that it was resumed
     barriers.close(lossy, f"half of job {history.late}")
     c = scene.worker(C, dsn=_dsn(scene, ahead))
     b = scene.worker(B, dsn=_dsn(scene, behind))
-    _wake_in_the_lossy_world(scene, history, a)
+    _wake_in_the_lossy_world(scene, history, lossy, a)
     scene.wait_until(DONE, [history.late], "the late job is done on the synchronous standby", conn=kept)
     _present_the_old_lease(scene, history, kept, lossy)
     barriers.open(lossy, f"half of job {history.late}")
@@ -102,9 +102,10 @@ def play(scene: Scene) -> None:
 
 def _work_and_freeze(scene: Scene, primary: EmbeddedServer, behind: Standby) -> tuple[History, WorkerProcess]:
     """A commits one job and is stopped before the commit of another; the one standby hears of neither."""
-    queue = scene.stage.queue
+    queue = scene.queue
     Store.run_in(scene.conn, calls.pause(queue))
     history = History(lost=scene.enqueue(), late=scene.enqueue())
+    scene.about = {"lost": history.lost, "late": history.late, "old_token": 0}
     scene.close(LATE_COMMIT)
     a = scene.worker(
         A, dsn=_either(scene, behind), pauses=[Pause("commit.sending", LATE_COMMIT, history.late)]
@@ -131,20 +132,20 @@ def _work_and_freeze(scene: Scene, primary: EmbeddedServer, behind: Standby) -> 
         "is FROZEN (SIGSTOP) before its commit, and so is its pacemaker",
     )
     answers.forget_standbys(scene.conn)
-    scene.about = {"lost": history.lost, "late": history.late, "old_token": held.facts["token"]}
+    scene.about["old_token"] = held.facts["token"]
     return history, a
 
 
-def _wake_in_the_lossy_world(scene: Scene, history: History, a: WorkerProcess) -> None:
+def _wake_in_the_lossy_world(
+    scene: Scene, history: History, lossy: psycopg.Connection[Any], a: WorkerProcess
+) -> None:
     """B holds the job under a token of the new timeline when A wakes with one that nobody there knows.
 
     A's commit finds its connection broken, so A asks the rows of the promoted standby first of all.
     """
     wait_for_job(scene, B, "half_written", history.late)
     wait_for_job(scene, B, "transaction_left", history.lost)
-    history.see(
-        scene.trace, history.late, A, "continued", "WAKES, and finds its commit cut off; it asks the rows"
-    )
+    _see_in(lossy, history.late, A, "continued", "WAKES, and finds its commit cut off; it asks the rows")
     a.send_to_group(signal.SIGCONT)
     wait_for_job(scene, A, "transaction_left", history.late)
 
@@ -181,10 +182,14 @@ def _note_what_was_lost(
         note = (
             "has no commit of A for this job: it went with the primary, its effects and its success together"
         )
-        lossy.execute(
-            "insert into sightings (job_id, who, what, note) values (%s, %s, %s, %s)",
-            [history.lost, SERVER, "lost commit", note],
-        )
+        _see_in(lossy, history.lost, SERVER, "lost commit", note)
+
+
+def _see_in(world: psycopg.Connection[Any], job: int, who: str, what: str, note: str) -> None:
+    """Write down what happened in one of the worlds only."""
+    world.execute(
+        "insert into sightings (job_id, who, what, note) values (%s, %s, %s, %s)", [job, who, what, note]
+    )
 
 
 @contextmanager

@@ -109,7 +109,7 @@ def _verdict(run: Run) -> Iterable[str]:
         told = f'{escape(one.promise)}<br><span class="quiet">{escape(one.evidence)}</span>'
         yield f"<tr><td>{_word('kept' if one.kept else 'BROKEN')}</td><td>{told}</td></tr>"
     for what in run.verdict.unseen:
-        told = f"nothing was {escape(what)}: the fault did not happen"
+        told = f"the fault did not happen: never seen, {escape(what)}"
         yield f"<tr><td>{_word('VOID')}</td><td>{told}</td></tr>"
     yield "</table><p>"
     for what, times in run.verdict.counts.items():

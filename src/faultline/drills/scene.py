@@ -1,6 +1,7 @@
 """One run of a drill: its job, its workers, its barriers, and what was seen of them."""
 
 import contextlib
+import secrets
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -44,6 +45,8 @@ class Scene:
         self.stage = stage
         self.trace = trace
         self.lease = lease
+        self.queue = f"{stage.queue}.{secrets.token_hex(2)}"
+        """Of this run alone: what another run left behind is not done here."""
         self.job = 0
         self.jobs: list[int] = []
         self.chapters: dict[int, str] = {}
@@ -86,7 +89,7 @@ class Scene:
 
     def enqueue(self) -> int:
         """Put a job in the queue of this run; the last one is the job that the run is about."""
-        new = transfer.using(queue=self.stage.queue).new(AMOUNT)
+        new = transfer.using(queue=self.queue).new(AMOUNT)
         self.job = Store.run_in(self.conn, calls.enqueue(new))
         self.jobs.append(self.job)
         self.trace.tell(Sign(DRILL, "enqueued", {"job_id": self.job, "task": new.task, "queue": new.queue}))
@@ -105,7 +108,7 @@ class Scene:
     ) -> WorkerProcess:
         """Start a worker process; with a gate, it comes no further than that barrier until it is opened."""
         order: dict[str, Any] = {
-            "dsn": dsn or self.stage.dsn, "queue": queue or self.stage.queue, "gate": gate,
+            "dsn": dsn or self.stage.dsn, "queue": queue or self.queue, "gate": gate,
             "jobs_max": jobs_max, "lease_seconds": self.lease.total_seconds(), "pauses": pauses,
         }  # fmt: skip
         worker = WorkerProcess(who, order, self.trace, self.keeper, failpoints)
@@ -114,7 +117,7 @@ class Scene:
 
     def client(self, who: str, **order: Any) -> WorkerProcess:
         """Start a client process, which submits as its order says and then leaves."""
-        order = {"dsn": self.stage.dsn, "queue": self.stage.queue, **order}
+        order = {"dsn": self.stage.dsn, "queue": self.queue, **order}
         client = WorkerProcess(who, order, self.trace, self.keeper, program="client_main")
         self._workers.append(client)
         return client

@@ -8,7 +8,7 @@ import signal
 
 from faultline.drills.lease_race import A
 from faultline.drills.pauses import Pause
-from faultline.drills.scene import Scene
+from faultline.drills.scene import Scene, wait_for_job
 from faultline.drills.trace import Sign
 
 GUARD = "guard"
@@ -28,7 +28,7 @@ def play(scene: Scene) -> None:
     scene.close(LOOP)
     pauses = [Pause("commit.sending", LATE, job), Pause("claimed", LOOP, job, attempt=2)]
     a = scene.worker(A, pauses=pauses)
-    guard = scene.worker(GUARD, queue=f"{scene.stage.queue}.guard")
+    guard = scene.worker(GUARD, queue=f"{scene.queue}.guard")
 
     _wait_paused(scene, "commit.sending")
     a.send_to_group(signal.SIGSTOP)
@@ -44,7 +44,7 @@ def play(scene: Scene) -> None:
     _wait_paused(scene, "claimed")
     scene.see(A, "meets itself", "holds the job again, and its older attempt sends its commit")
     scene.open(LATE)
-    scene.trace.wait_for_event(A, "transaction_left")
+    wait_for_job(scene, A, "transaction_left", job)
     refused = next((sign for sign in scene.trace.signs if sign.what == "commit_refused"), None)
     if refused is not None:
         scene.see(A, "late commit refused", _words(refused))

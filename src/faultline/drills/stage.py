@@ -133,10 +133,12 @@ def _leave_nothing(conn: psycopg.Connection[Any], queue: str) -> None:
     Who may not touch the tables leaves a few ledger entries of a queue that nobody will use again; they go
     with their retention.
     """
-    for job in Store.run_in(conn, calls.list_jobs(None, queue, None, None, 1000)):
-        if not job.state.ended:
-            with contextlib.suppress(FaultlineError):
-                Store.run_in(conn, calls.cancel(job.id, "the drill is over"))
+    ours = [one.queue for one in Store.run_in(conn, calls.list_queues()) if one.queue.startswith(queue)]
+    for name in ours:
+        for job in Store.run_in(conn, calls.list_jobs(None, name, None, None, 1000)):
+            if not job.state.ended:
+                with contextlib.suppress(FaultlineError):
+                    Store.run_in(conn, calls.cancel(job.id, "the drill is over"))
     with contextlib.suppress(psycopg.errors.InsufficientPrivilege), conn.transaction():
         for statement in source("leave_nothing").decode().split(";\n\n"):
             conn.execute(statement.encode(), {"queue": queue})

@@ -84,7 +84,7 @@ def table(
         )
         shown.add_row(word, text)
     for what in verdict.unseen:
-        shown.add_row(Text("VOID", "bold yellow"), Text(f"nothing was {what}: the fault did not happen"))
+        shown.add_row(Text("VOID", "bold yellow"), Text(f"the fault did not happen: never seen, {what}"))
     return shown
 
 
