@@ -75,6 +75,11 @@ MUTANTS: Final = (
         (("outcome", "    return 'running';", "    return 'succeeded';"),),
     ),
     Mutant(
+        "poison-job",
+        "whoever was there when a worker crashed is buried for it",
+        (("reap", "crashed => true", "crashed => true, dead_reason => 'crashed'"),),
+    ),
+    Mutant(
         "failover",
         "tokens begin again on a new timeline",
         (

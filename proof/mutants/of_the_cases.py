@@ -145,8 +145,8 @@ MUTANTS = (
     Mutant(
         "a hint that fails fails the enqueue", "G1",
         "tests/client/test_hints.py::test_a_hint_that_fails_does_not_fail_the_enqueue",
-        (Patch("client/sender.py", '        _log.debug("no wake-up was sent for queue %s: %s", queue, error)', "        raise"),),
-        red_by=("OperationalError",),
+        (Patch("store/spoken.py", "            except Error:  # no reason to refuse the call\n                hint = None", "            except Error:\n                raise RuntimeError"),),
+        red_by=("RuntimeError",),
     ),
     Mutant(
         "whoever was refused in a batch is taken for settled", "G4",

@@ -43,14 +43,14 @@ def play(scene: Scene) -> None:
     scene.open("attempt 1")
     scene.open("B may start")
 
-    scene.wait_until(ENDED, [scene.stage.queue], "all nine have ended")
+    scene.wait_until(ENDED, [scene.queue], "all nine have ended")
     if b.process.poll() is None:
         scene.see(B, "outlived it", "is still there, and so is everything else it had to do")
     scene.stop(b)
 
 
 def _poison(scene: Scene) -> int:
-    new = detonate.using(queue=scene.stage.queue).new()
+    new = detonate.using(queue=scene.queue).new()
     job = Store.run_in(scene.conn, calls.enqueue(new))
     scene.jobs.append(job)
     scene.trace.tell(Sign(DRILL, "enqueued", {"job_id": job, "task": new.task, "queue": new.queue}))

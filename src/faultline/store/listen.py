@@ -53,7 +53,7 @@ async def _hear_on(conn: AsyncConnection[Any], heard: Heard) -> None:
             pgconn.consume_input()
             while news := pgconn.notifies():
                 heard(news.extra.decode(errors="replace"))
-        except psycopg.Error as fault:
+        except Exception as fault:  # whoever awaits hears of it, not the loop
             loop.remove_reader(fileno)
             if not broken.done():
                 broken.set_exception(fault)
