@@ -78,8 +78,9 @@ model: dev-env model-env  ## TLC on the TLA+ model and its mutants, and real led
 properties: dev-env  ## Hypothesis: long histories on real PostgreSQL against a reference, and the mutants it must notice
 	@.venv/bin/python -m proof.properties $(ARGS)
 
-cases: dev-env  ## the slow cases of docs/cases.md (JOBS=2, ARGS='-k n9')
+cases: dev-env  ## the slow cases of docs/cases.md, and the tests too long for `make test` (JOBS=2, ARGS='-k n9')
 	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS) proof/cases
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal -m long $(ARGS) tests
 
 prove-audit: dev-env  ## the audit on a big ledger and on a database at work, beside `make test`'s cases
 	@.venv/bin/python -m pytest -p no:cacheprovider $(ARGS) proof/audit
