@@ -14,8 +14,8 @@ COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --gene
 	--no-emit-find-links --custom-compile-command "make lock" --quiet pyproject.toml requirements/build.in
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lease-race lease-race-log drill bench compare compare-page lock clean demo-env dev-env \
-	model model-env properties
+.PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean \
+	prove explore mutants nemesis failpoints model properties cases prove-audit demo-env dev-env model-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -54,11 +54,36 @@ drill: demo-env  ## any drill (NAME=worker-crash)
 bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARGS='NAME --quick'
 	@.venv/bin/faultline bench $(or $(ARGS),drain --jobs 20000 --workers 1 --keep full)
 
+# Proof: what `make test` is too short for. Each verb ends with a table and a verdict of its own.
+prove: explore mutants nemesis  ## the quick proofs of .ci/run: explorer, mutants, a three-minute nemesis
+
+explore: demo-env  ## every interleaving of the shipped SQL over real sessions (ARGS=--quick, ARGS=--mutants)
+	@.venv/bin/python -m faultline.simulation $(ARGS)
+
+mutants: dev-env  ## take every mechanism away once: the test that must notice turns red, or this fails (ARGS='G4 --write')
+	@.venv/bin/python -m proof.mutants $(ARGS)
+
+nemesis: dev-env  ## real workers under a seeded storm of faults, then the checker (ARGS='--seed 7 --minutes 3')
+	@.venv/bin/python -m proof.nemesis $(ARGS)
+
+failpoints: dev-env  ## kill and freeze real processes at every named fail point; the oracle after each
+	@.venv/bin/python -m proof.failpoints $(ARGS)
+
+drills: dev-env  ## every drill (ARGS='--report drills.html'); ARGS=--sabotage: each, sabotaged, must turn red
+	@.venv/bin/python -m proof.drills $(ARGS)
+
 model: dev-env model-env  ## TLC on the TLA+ model and its mutants, and real ledgers against the same relation
 	@.venv/bin/python -m proof.model $(ARGS)
 
 properties: dev-env  ## Hypothesis: long histories on real PostgreSQL against a reference, and the mutants it must notice
 	@.venv/bin/python -m proof.properties $(ARGS)
+
+cases: dev-env  ## the slow cases of docs/cases.md, and the tests too long for `make test` (JOBS=2, ARGS='-k n9')
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS) proof/cases
+	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal -m long $(ARGS) tests
+
+prove-audit: dev-env  ## the audit on a big ledger and on a database at work, beside `make test`'s cases
+	@.venv/bin/python -m pytest -p no:cacheprovider $(ARGS) proof/audit
 
 compare: dev-env  ## Faultline beside its peers: installs them apart, measures, makes docs/benchmarks.md
 	@.venv/bin/python -m benchmarks.peers $(ARGS)

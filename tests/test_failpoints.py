@@ -104,3 +104,32 @@ def wait_until_stopped(pid):
     while "\nState:\tT" not in Path(f"/proc/{pid}/status").read_text():
         assert time.monotonic() < give_up_at, f"process {pid} was not stopped"
         time.sleep(0.01)
+
+
+def test_with_a_folder_a_fail_point_fires_in_the_first_process_that_comes_and_tells_which(tmp_path):
+    def run():
+        script = "from faultline import failpoints as f; f.arm_from_environment(); f.reach('started')"
+        environment = {
+            **os.environ, "FAULTLINE_FAILPOINTS": "started=exit*", "FAULTLINE_FAILPOINTS_ONCE": str(tmp_path)
+        }  # fmt: skip
+        process = subprocess.Popen([sys.executable, "-c", script], env=environment)
+        return process.wait(30), process.pid
+
+    first, second = run(), run()
+
+    assert (first[0], second[0]) == (failpoints.EXIT_CODE, 0)
+    assert [trace.name for trace in tmp_path.iterdir()] == ["started"]
+    assert (tmp_path / "started").read_text().startswith(f"{first[1]}\n")
+
+
+@pytest.mark.parametrize(("point", "strikes_both"), [("commit.sending", True), ("child.begun", False)])
+def test_what_strikes_a_child_strikes_its_worker_too_but_for_the_childs_own_points(point, strikes_both):
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as worker:
+        child = start(f"{point}=kill", f"f.worker = {worker.pid}; f.reach('{point}')")
+
+        assert child.wait(30) == -signal.SIGKILL
+        if not strikes_both:
+            assert worker.poll() is None
+            worker.terminate()
+        assert worker.wait(30) == (-signal.SIGKILL if strikes_both else -signal.SIGTERM)
+    child.stdout.close()

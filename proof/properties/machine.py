@@ -275,8 +275,8 @@ class Machine(RuleBasedStateMachine):
     def replay_all(self) -> None:
         dead = {job.id for job in self.told.jobs.values() if self.told.replay(job.id)}
 
-        raised = self.run(calls.replay_many())
-        assert set(raised) == dead
+        replayed = self.run(calls.replay_many())
+        assert set(replayed) == dead
         self.seen("replay", len(dead))
 
     @rule(queue=some_queue, pause=st.sampled_from((True, False, False, False)))

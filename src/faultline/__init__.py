@@ -27,6 +27,8 @@ from faultline.errors import (
     LeaseLost,
     OutcomeUnknown,
     OutOfBounds,
+    TransactionEnded,
+    TransactionOpen,
     WaitTimeout,
     WrongState,
 )
@@ -64,6 +66,8 @@ __all__ = [
     "RetryPolicy",
     "Snooze",
     "Task",
+    "TransactionEnded",
+    "TransactionOpen",
     "WaitTimeout",
     "WorkerConfig",
     "WrongState",

@@ -117,6 +117,15 @@ def _whole(field: str, value: int, low: int, high: int) -> int:
     return value
 
 
+def check_max_crashes(max_crashes: int) -> int:
+    """How often a job may crash alone before it is given up, from 1 to 10,000.
+
+    >>> check_max_crashes(3)
+    3
+    """
+    return _whole("max_crashes", max_crashes, 1, ATTEMPTS_MAX)
+
+
 def check_delay(delay: timedelta, field: str = "delay") -> timedelta:
     """A delay from zero to 3,600 days.
 

@@ -18,6 +18,7 @@ Pooler = Literal["none", "transaction"]
 
 DEFAULT_LEASE: Final = timedelta(seconds=15)
 JOBS_MAX_MAX: Final = 10_000
+SUSPECTS_MAX: Final = 4
 
 FROM_LEASE: Final = timedelta.min
 """As the default of a setting: work it out from `lease_for`."""
@@ -83,6 +84,8 @@ class WorkerConfig:
     """Threads for plain handlers; 0 means as many as `jobs_max`."""
     children_max: int = 0
     """Child processes for handlers with run="process"; 0 means one a CPU, never more than `jobs_max`."""
+    suspects_max: int = 0
+    """Processes for jobs that crashed before and now run alone; 0 means four, never more than `jobs_max`."""
     recycle_after: int = 1000
     """How many jobs a child process runs before another takes its place."""
     lease_for: timedelta = DEFAULT_LEASE
@@ -112,6 +115,8 @@ class WorkerConfig:
             set_once(self, "threads_max", self.jobs_max)
         if self.children_max == 0:
             set_once(self, "children_max", min(_cpus(), self.jobs_max))
+        if self.suspects_max == 0:
+            set_once(self, "suspects_max", min(SUSPECTS_MAX, self.jobs_max))
         if self.heartbeat_every == FROM_LEASE:
             # A third of the lease: one beat may go missing, and the next still lands in time.
             set_once(self, "heartbeat_every", self.lease_for / 3)
@@ -134,6 +139,7 @@ class WorkerConfig:
         _count("jobs_max", self.jobs_max, JOBS_MAX_MAX)
         _count("threads_max", self.threads_max, JOBS_MAX_MAX)
         _count("children_max", self.children_max, JOBS_MAX_MAX)
+        _count("suspects_max", self.suspects_max, JOBS_MAX_MAX)
         _count("recycle_after", self.recycle_after, 1_000_000_000)
         _count("buffer_max", self.buffer_max, 10_000)
         _count("settle_batch", self.settle_batch, 10_000)

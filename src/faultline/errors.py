@@ -12,6 +12,8 @@
     ├── LeaseLost               the job is no longer ours
     ├── HandlerDied             its process ended before it did
     ├── AlreadySettled          this attempt has already said how it ended
+    ├── TransactionOpen         a job.transaction of this attempt has not ended yet
+    ├── TransactionEnded        the handler itself ended the transaction it was lent
     ├── OutcomeUnknown          the reply was lost, and no row can tell what happened
     ├── JobNotFound             no trace of a job with that id
     ├── WrongState              the job is in a state that does not allow this
@@ -155,8 +157,14 @@ class HandlerDied(FaultlineError):
 
     The attempt failed and its retry rules decide; what it had not committed rolled back, and no other
     job was touched. The message names the signal or the exit code: `Retry(on={HandlerDied: bury})`
-    gives such jobs up at once.
+    gives such jobs up at once, `max_crashes` after a few times.
     """
+
+    def __init__(self, message: str, signature: str = "", alone: bool = False) -> None:
+        super().__init__(message)
+        self.signature = signature
+        self.alone = alone
+        """True when nothing else had run in that process: nobody but this job can have done it."""
 
 
 class AlreadySettled(FaultlineError):
@@ -164,6 +172,22 @@ class AlreadySettled(FaultlineError):
 
     What was committed there stands. Return nothing after it, and open no second transaction: pass
     the value as `job.transaction(result=...)` instead.
+    """
+
+
+class TransactionOpen(FaultlineError):
+    """A `job.transaction` of this attempt is still open.
+
+    A job commits once, so it has one block at a time. Leave the first before you enter a second; and do not
+    return before it has ended: await the task, or join the thread, that is in it.
+    """
+
+
+class TransactionEnded(FaultlineError):
+    """The handler itself ended the transaction it was lent, by a statement such as COMMIT or ROLLBACK.
+
+    The attempt has failed: its rows and its success can no longer go together. What was committed by hand
+    stays. Leave beginning and ending to `job.transaction`, and use `conn.transaction()` for a savepoint.
     """
 
 

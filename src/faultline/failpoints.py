@@ -2,12 +2,18 @@
 
 `FAULTLINE_FAILPOINTS="commit.sending=freeze,claimed=kill*"` arms them. Each fires once, or every
 time when a star follows. Unarmed, `reach` costs one test of an empty dict.
+
+`FAULTLINE_FAILPOINTS_ONCE` names a folder: each point that fires leaves a file there, with the number and the
+command of its process, and fires in no other process that was given the same folder. So a drill learns where
+its fault struck, and that it struck once.
 """
 
 import os
 import signal
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final, Literal, cast, get_args
 
 from faultline.errors import ConfigError
@@ -15,14 +21,35 @@ from faultline.errors import ConfigError
 Action = Literal["kill", "freeze", "exit", "raise"]
 
 NAMES: Final = (
+    # the client
+    "enqueue.sending",
+    "enqueue.sent",
+    # the feeder, and a runner
+    "claim.sending",
     "claimed",
     "started",
+    # job.transaction: its block has begun, its block has ended, its last words, its commit
     "effect.before",
     "effect.after",
     "commit.sending",
     "commit.sent",
-    "settled",
+    # the settler: a batch, its answer; one by one; what is given back
+    "settle.sending",
     "acked",
+    "settle_one.sending",
+    "settled",
+    "release.sending",
+    "release.sent",
+    # the pacemaker, a process of its own
+    "beat.sending",
+    "beat.sent",
+    # a child, a process of its own
+    "child.begun",
+    "child.ended",
+    # the watchdog: the round is ours, expired leases are taken back, due jobs are lined up
+    "round.won",
+    "round.reaped",
+    "round.promoted",
 )
 
 EXIT_CODE: Final = 86
@@ -31,7 +58,15 @@ EXIT_CODE: Final = 86
 companions: list[int] = []
 """Processes that `freeze` stops together with this one: the pacemaker, or it would go on beating."""
 
-_armed: dict[str, tuple[Action, bool]] = {}
+worker: int | None = None
+"""In a child process its worker: but for the child's own points, what strikes the child strikes both.
+
+A worker whose handler reaches its commit is killed there, wherever it has that handler run.
+"""
+
+_armed: dict[str, tuple[Action | Callable[[], None], bool]] = {}
+_brought: dict[str, Callable[[], None]] = {}
+_once: Path | None = None
 
 
 def reach(name: str) -> None:
@@ -54,11 +89,29 @@ def arm(text: str) -> None:
     """
     wanted = dict(_read(part.strip()) for part in text.split(",") if part.strip())
     _armed.clear()
+    _armed.update({name: (act, True) for name, act in _brought.items()})
     _armed.update(wanted)
 
 
+def bring(name: str, act: Callable[[], None]) -> None:
+    """Have something of the drill's own done whenever this place is reached, whatever else is armed.
+
+    >>> bring("started", lambda: print("here"))
+    >>> reach("started")
+    here
+    >>> _ = _brought.pop("started"), arm("")
+    """
+    if name not in NAMES:
+        raise ConfigError(f"there is no fail point {name!r}; choose from {', '.join(NAMES)}")
+    _brought[name] = act
+    _armed[name] = (act, True)
+
+
 def arm_from_environment(environment: Mapping[str, str] = os.environ) -> None:
-    """Arm what FAULTLINE_FAILPOINTS names; a worker calls this once as it starts."""
+    """Arm what FAULTLINE_FAILPOINTS names; a worker calls this once as it starts, and so do its processes."""
+    global _once
+    folder = environment.get("FAULTLINE_FAILPOINTS_ONCE")
+    _once = Path(folder) if folder else None
     arm(environment.get("FAULTLINE_FAILPOINTS", ""))
 
 
@@ -84,15 +137,39 @@ def _fire(name: str) -> None:
     action, always = armed
     if not always:
         _armed.pop(name, None)
+    if _once is not None and not _is_first(_once / name):
+        return
     match action:
         case "kill":
+            _send_to_worker(name, signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
         case "freeze":
+            _send_to_worker(name, signal.SIGSTOP)
             freeze()
         case "exit":
             os._exit(EXIT_CODE)
         case "raise":
             raise RuntimeError(f"fail point {name}")
+        case brought:
+            brought()
+
+
+def _send_to_worker(name: str, number: signal.Signals) -> None:
+    if worker is not None and not name.startswith("child."):
+        os.kill(worker, number)
+
+
+def _is_first(trace: Path) -> bool:
+    """Leave a trace of this process, unless another was here before."""
+    draft = trace.with_name(f".{trace.name}.{os.getpid()}")
+    draft.write_text(f"{os.getpid()}\n{' '.join(sys.orig_argv)}")
+    try:
+        trace.hardlink_to(draft)  # at once with what is in it, or not at all
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink()
+    return True
 
 
 def freeze() -> None:

@@ -1,8 +1,9 @@
-"""How an attempt ended: Done, Failed, Snooze, Cancel, Dead, or Released.
+"""How an attempt ended: Done, Failed, Crashed, Snooze, Cancel, Dead, or Released.
 
 A handler that returns a plain value is Done, one that raises is Failed. `Snooze`, `Cancel` and
 `Dead` are words a handler says itself, returned or raised, whichever reads better where it stands.
-`Released` is the worker's own: it hands the job back with its attempt uncounted.
+`Released` is the worker's own: it hands the job back with its attempt uncounted. So is `Crashed`, for an
+attempt that took its process with it.
 """
 
 from dataclasses import dataclass
@@ -37,6 +38,24 @@ class Failed:
 
     error: str
     delay: timedelta | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """The handler took its process with it, or ate its memory; `signature` says how, in a word or two.
+
+    Only a crash `alone`, in a process in which nothing else has run, counts towards `max_crashes`.
+
+    >>> Crashed("HandlerDied: the process was killed by SIGSEGV", "SIGSEGV", alone=True).max_crashes
+    3
+    """
+
+    error: str
+    signature: str
+    delay: timedelta | None = None
+    alone: bool = False
+    max_crashes: int | None = 3
 
 
 @final
@@ -150,4 +169,4 @@ class Dead(_Said):
         return self.args[0]
 
 
-Outcome = Done | Failed | Snooze | Cancel | Dead | Released
+Outcome = Done | Failed | Crashed | Snooze | Cancel | Dead | Released

@@ -12,6 +12,7 @@ from faultline.args.signature import parameters_of
 from faultline.bounds import (
     check_lease_for,
     check_max_attempts,
+    check_max_crashes,
     check_priority,
     check_queue_name,
     check_task_name,
@@ -22,6 +23,7 @@ from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy, rules_of
 
 MAX_ATTEMPTS: Final = 10
+MAX_CRASHES: Final = 3
 QUEUE: Final = "default"
 
 Run = Literal["loop", "thread", "process"]
@@ -46,6 +48,8 @@ class TaskSpec:
     queue: str = QUEUE
     priority: int = 0
     max_attempts: int = MAX_ATTEMPTS
+    max_crashes: int | None = MAX_CRASHES
+    """How often a job may crash alone before it dies; None: it never runs alone, only attempts count."""
     retry: Retry = field(default_factory=Retry)
     timeout: timedelta | None = None
     lease_for: timedelta | None = None
@@ -57,6 +61,8 @@ class TaskSpec:
         check_queue_name(self.queue)
         check_priority(self.priority)
         check_max_attempts(self.max_attempts)
+        if self.max_crashes is not None:
+            check_max_crashes(self.max_crashes)
         if self.timeout is not None:
             check_timeout(self.timeout)
         if self.lease_for is not None:
@@ -71,6 +77,7 @@ def spec_of(
     queue: str = QUEUE,
     priority: int = 0,
     max_attempts: int = MAX_ATTEMPTS,
+    max_crashes: int | None = MAX_CRASHES,
     retry: RetryPolicy | Retry | None = None,
     timeout: timedelta | None = None,
     lease_for: timedelta | None = None,
@@ -97,6 +104,7 @@ def spec_of(
         queue=queue,
         priority=priority,
         max_attempts=max_attempts,
+        max_crashes=max_crashes,
         retry=rules_of(retry),
         timeout=timeout,
         lease_for=lease_for,

@@ -8,7 +8,7 @@ import psycopg
 
 from faultline.audit import Effects
 from faultline.store.run import Store
-from tests.audit import lives
+from tests.audit import lives, wounds
 from tests.support import Clock, enqueue
 
 Db = psycopg.Connection[Any]
@@ -43,40 +43,50 @@ def with_a_key(store: Store, clock: Clock) -> int:
     return enqueue(store, key="mine")
 
 
-ENDS_ANYWHERE: Final = (
-    "alter table faultline.ledger drop constraint an_end_stands_in_slot_0_and_anything_else_in_its_tokens"
-)
-HALF_LEASES: Final = "alter table faultline.active drop constraint a_running_job_is_leased"
-SECOND_SUCCESS: Final = """
-insert into faultline.ledger
-select (jsonb_populate_record(
-          entry, jsonb_build_object('slot', 77, 'token', 77, 'claim', gen_random_uuid()))).*
-from faultline.ledger as entry where entry.job_id = %(job)s and entry.outcome = 'succeeded'
-"""
-ENDED_YET_RUNNING: Final = """
-insert into faultline.ledger (job_id, slot, token, created_at, claimed_at, settled_at, claim, lane, attempt,
-                              max_attempts, crashes, outcome, task)
-select id, token, token, created_at, claimed_at, now(), claim, lane, attempt,
-       max_attempts, crashes, 'failed', task
-from faultline.active where id = %(job)s
-"""
-QUEUED_AGAIN: Final = """
-insert into faultline.active (id, pos, token, created_at, lane, attempt, max_attempts, task, args)
-select job_id, 1, token, created_at, lane, attempt, max_attempts, task, '{}'
-from faultline.ledger where job_id = %(job)s and slot = 0
-"""
-ALSO_LATER: Final = """
-insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, args)
-select id, now() + interval '1 hour', created_at, lane, max_attempts, task, args
-from faultline.active where id = %(job)s
-"""
-EFFECTS: Final = "create table if not exists effects (job_id bigint, token bigint, claim uuid, attempt int)"
-EFFECT: Final = """
-insert into effects
-select job_id, token, claim, attempt from faultline.ledger where job_id = %(job)s and slot = 0
-"""
-
 DAMAGES: Final = (
+    Damage("a_success_has_the_newest_token", lives.succeeds, (wounds.REFUSED_BY_ANOTHER,)),
+    Damage("a_token_is_the_newest", lives.waits_for_its_retry, (wounds.REFUSED_BY_ANOTHER,)),
+    Damage("a_token_is_the_newest", lives.runs, (wounds.ENDED_YET_RUNNING,)),
+    Damage("an_ended_job_stays_ended", lives.is_cancelled_while_it_runs, (wounds.QUEUED_AGAIN,)),
+    Damage("an_ended_job_stays_ended", lives.is_cancelled_while_it_runs, (wounds.DEAD_AS_WELL,)),
+    Damage("an_ended_job_stays_ended", lives.is_cancelled_while_it_runs, (wounds.A_LATER_LEASE,)),
+    Damage(
+        "an_ended_job_stays_ended", lives.is_cancelled_while_it_runs,
+        (wounds.ENDS_ANYWHERE, wounds.A_SECOND_END),
+    ),
+    Damage(
+        "a_lease_is_whole", lives.runs, ("update faultline.active set token = 0 where id = %(job)s",),
+    ),
+    Damage(
+        "a_lease_ends_once", lives.succeeds_at_the_third_try,
+        ("update faultline.ledger as other set claim = success.claim from faultline.ledger as success"
+         " where other.job_id = %(job)s and success.job_id = %(job)s and success.slot = 0",),
+    ),
+    Damage(
+        "a_dead_job_stays_dead", lives.is_replayed_and_runs,
+        ("update faultline.active set crashes = 1 where id = %(job)s",),
+    ),
+    Damage(
+        "attempts_and_crashes_stay_in_budget", lives.waits_for_its_retry,
+        ("update faultline.later set crashes = 2 where id = %(job)s",),
+    ),
+    Damage(
+        "attempts_and_crashes_stay_in_budget", lives.succeeds,
+        ("update faultline.ledger set attempt = 6 where job_id = %(job)s",),
+    ),
+    Damage(
+        "attempts_and_crashes_stay_in_budget", lives.waits_for_its_retry,
+        ("alter table faultline.later drop constraint if exists a_waiting_job_has_an_attempt_left",
+         "update faultline.later set attempt = max_attempts where id = %(job)s"),
+    ),
+    Damage(
+        "a_row_is_what_the_ledger_says", lives.waits_for_its_retry,
+        ("update faultline.later set token = token + 1 where id = %(job)s",),
+    ),
+    Damage(
+        "a_row_is_what_the_ledger_says", lives.waits,
+        ("update faultline.active set attempt = 1 where id = %(job)s",),
+    ),
     Damage(
         "a_success_has_the_newest_token", lives.crashes_and_succeeds,
         ("update faultline.ledger set token = token + 9, slot = slot + 9"
@@ -86,20 +96,20 @@ DAMAGES: Final = (
         "a_success_had_a_lease", lives.succeeds,
         ("update faultline.ledger set claim = null where job_id = %(job)s",),
     ),
-    Damage("a_job_succeeds_once", lives.succeeds, (ENDS_ANYWHERE, SECOND_SUCCESS)),
-    Damage("a_job_stands_in_one_place", lives.waits, (ALSO_LATER,)),
+    Damage("a_job_succeeds_once", lives.succeeds, (wounds.ENDS_ANYWHERE, wounds.SECOND_SUCCESS)),
+    Damage("a_job_stands_in_one_place", lives.waits, (wounds.ALSO_LATER,)),
     Damage(
         "a_lease_is_whole", lives.runs,
-        (HALF_LEASES, "update faultline.active set lease_until = null where id = %(job)s"),
+        (wounds.HALF_LEASES, "update faultline.active set lease_until = null where id = %(job)s"),
     ),
-    Damage("a_lease_ends_once", lives.runs, (ENDED_YET_RUNNING,)),
+    Damage("a_lease_ends_once", lives.runs, (wounds.ENDED_YET_RUNNING,)),
     Damage(
         "leases_follow_each_other", lives.crashes_and_succeeds,
         ("update faultline.ledger set claimed_at = claimed_at - interval '1 hour'"
          " where job_id = %(job)s and slot = 0",),
         sure=False,
     ),
-    Damage("an_ended_job_stays_ended", lives.succeeds, (QUEUED_AGAIN,)),
+    Damage("an_ended_job_stays_ended", lives.succeeds, (wounds.QUEUED_AGAIN,)),
     Damage(
         "a_dead_job_stays_dead", lives.is_replayed_and_waits,
         ("update faultline.active set attempt = 1 where id = %(job)s",),
@@ -173,36 +183,39 @@ DAMAGES: Final = (
     ),
     Damage(
         "an_effect_is_its_owners", lives.crashes_and_succeeds,
-        (EFFECTS, EFFECT, "update effects set token = token - 1"),
+        (wounds.EFFECTS, wounds.EFFECT, "update effects set token = token - 1"),
         effects="effects",
     ),
     Damage(
         "an_effect_is_its_owners", lives.crashes_and_succeeds,
-        (EFFECTS, EFFECT, "update effects set claim = gen_random_uuid()"),
+        (wounds.EFFECTS, wounds.EFFECT, "update effects set claim = gen_random_uuid()"),
         effects="public.effects",
     ),
     Damage(
         "an_effect_is_its_owners", lives.crashes_and_succeeds,
-        (EFFECTS, EFFECT, "update effects set attempt = 1"),
+        (wounds.EFFECTS, wounds.EFFECT, "update effects set attempt = 1"),
         effects="effects",
     ),
-    Damage("an_effect_is_there_once", lives.succeeds, (EFFECTS, EFFECT, EFFECT), effects="effects"),
     Damage(
-        "an_effect_came_with_a_success", lives.is_cancelled_while_it_runs, (EFFECTS, EFFECT),
+        "an_effect_is_there_once", lives.succeeds, (wounds.EFFECTS, wounds.EFFECT, wounds.EFFECT),
+        effects="effects",
+    ),
+    Damage(
+        "an_effect_came_with_a_success", lives.is_cancelled_while_it_runs, (wounds.EFFECTS, wounds.EFFECT),
         effects="effects",
     ),
     Damage(
         "an_effect_came_with_a_success", lives.waits_for_its_retry,
-        (EFFECTS, "insert into effects values (%(job)s, 1)"),
+        (wounds.EFFECTS, "insert into effects values (%(job)s, 1)"),
         effects="effects",
     ),
     Damage(
-        "a_success_left_its_effect", lives.succeeds, (EFFECTS,),
+        "a_success_left_its_effect", lives.succeeds, (wounds.EFFECTS,),
         effects=Effects("effects", tasks=["test_task"]),
     ),
     Damage(
         "an_effect_has_a_job", lives.succeeds,
-        (EFFECTS, EFFECT, "delete from faultline.ledger where job_id = %(job)s"),
+        (wounds.EFFECTS, wounds.EFFECT, "delete from faultline.ledger where job_id = %(job)s"),
         effects="effects",
     ),
 )  # fmt: skip

@@ -4,18 +4,23 @@ Each is sabotaged too: with its SQL emptied the same damage goes unseen, so it i
 """
 
 from importlib.resources import files
-from typing import Any
 
-import psycopg
 import pytest
 
 from faultline.audit import Example, Report, checks, examine
-from faultline.store.run import Store
+from tests.audit.conftest import House
 from tests.audit.damage import DAMAGES, Damage
-from tests.support import Clock
 
-Db = psycopg.Connection[Any]
-FACTS = {"facts", "next_range", "looked_at", "keys", "effects"}
+FACTS = {
+    "snapshot",
+    "statement_timeout",
+    "facts",
+    "next_range",
+    "looked_at",
+    "keys",
+    "effects",
+    "effects_columns",
+}
 EMPTY = "select null::bigint, '', true where false"
 CHECKS = {check.name: check for check in checks.every()}
 
@@ -33,12 +38,12 @@ def test_every_check_has_a_damage_it_sees_and_every_sql_file_is_used():
     "damage", DAMAGES, ids=[f"{number}-{damage.check}" for number, damage in enumerate(DAMAGES)]
 )
 def test_damage_is_seen_by_its_own_check_and_names_the_job(
-    damage: Damage, db: Db, store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    damage: Damage, house: House, monkeypatch: pytest.MonkeyPatch
 ):
-    job_id = damage.do(db, store, clock)
+    job_id = damage.do(house.db, house.store, house.clock)
     options = {**damage.options, "acknowledged": [job_id] if damage.acknowledged else []}
 
-    assert_seen(examine(db, **options), damage, job_id)
+    assert_seen(examine(house.db, **options), damage, job_id)
 
     # The mutant: this one check emptied, all the others as shipped.
     shipped = checks.source
@@ -46,7 +51,7 @@ def test_damage_is_seen_by_its_own_check_and_names_the_job(
         "faultline.audit.walk.source", lambda name: EMPTY if name == damage.check else shipped(name)
     )
     with pytest.raises(AssertionError, match="not seen"):
-        assert_seen(examine(db, **options), damage, job_id)
+        assert_seen(examine(house.db, **options), damage, job_id)
 
 
 def assert_seen(report: Report, damage: Damage, job_id: int) -> None:

@@ -8,12 +8,15 @@ import pytest
 from faultline.bench import report as reports
 from faultline.bench.registry import SCENARIOS
 
+SHORT = {"drain", "failing", "keyed"}
+EVERY = [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in SCENARIOS]
+
 ENDS = {"lost": 0, "succeeded_twice": 0, "died": 0}
 
 
 # One test for each: what it asserts is read from one run, which takes seconds.
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_job_ends_once_and_every_figure_is_there(name, server, tmp_path):
     scenario = SCENARIOS[name]
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from faultline import OutOfBounds
 from faultline.client.hints import WINDOW_SECONDS, Hints, Later
 
 
@@ -129,10 +130,24 @@ def test_after_your_own_commit_you_may_wake_the_queue(shop, heard):
     assert heard() == ["billing"]
 
 
-def test_a_hint_that_fails_does_not_fail_the_enqueue(shop, monkeypatch):
-    def broken(queue):
-        raise psycopg.OperationalError("gone")
+def test_a_hint_that_fails_does_not_fail_the_enqueue(shop, db):
+    db.execute("drop function faultline.wake")
+    db.commit()
 
-    monkeypatch.setattr("faultline.client.sender.calls.wake", broken)
+    for n in range(3):  # in one message with the job, prepared and not
+        time.sleep(WINDOW_SECONDS)
+        assert shop.charge.enqueue(n).info().state == "queued"
+
+
+def test_a_job_that_is_refused_is_not_told_of_as_enqueued(shop, db):
+    db.execute("alter table faultline.active add constraint a_test_refuses_all check (false) not valid")
+    db.commit()
+
+    for n in range(3):
+        time.sleep(WINDOW_SECONDS)
+        with pytest.raises(OutOfBounds, match="a test refuses all"):
+            shop.charge.enqueue(n)
+    db.execute("alter table faultline.active drop constraint a_test_refuses_all")
+    db.commit()
 
     assert shop.charge.enqueue(7).info().state == "queued"

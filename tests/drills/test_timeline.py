@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from faultline.drills.lanes import _spread
+from faultline.drills.lanes import spread
 from faultline.drills.story import Moment
 from faultline.drills.timeline import Timeline, export_svg
 
@@ -89,7 +89,7 @@ def test_a_job_of_one_moment_can_be_drawn():
 
 def test_captions_never_touch():
     for places in ([0, 0, 0], [0, 1, 19], [18, 19, 19], [5, 6, 7]):
-        starts = _spread(places, [5, 5, 5], 20)
+        starts = spread(places, [5, 5, 5], 20)
         assert starts[0] >= 0
         assert starts[2] + 5 <= 20
         assert all(later - earlier >= 6 for earlier, later in pairwise(starts))

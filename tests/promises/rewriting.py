@@ -1,28 +1,8 @@
 """Change one function in a test's own database: to break a promise on purpose, or to stop inside a verb."""
 
-from typing import Any
+from faultline.simulation.rewriting import rewrite, shipped_source
 
-import psycopg
-
-
-def rewrite(dsn: str, function: str, old: str, new: str) -> None:
-    """Put `new` where the shipped source of a function says `old`; loud when it does not say it once."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        source = shipped_source(conn, function)
-        found = source.count(old)
-        if found != 1:
-            raise LookupError(
-                f"faultline.{function} says {old!r} {found} times, not once: mend the rewriting"
-            )
-        conn.execute(source.replace(old, new).encode())
-
-
-def shipped_source(conn: psycopg.Connection[Any], function: str) -> str:
-    """`create or replace function ...`, as the database holds it."""
-    (source,) = conn.execute(
-        "select pg_get_functiondef(('faultline.' || %s)::regproc)", [function]
-    ).fetchone() or ("",)
-    return str(source)
+__all__ = ["pause_before", "rewrite", "shipped_source"]
 
 
 def pause_before(dsn: str, function: str, text: str, key: int) -> None:

@@ -1,62 +1,15 @@
-"""A streaming standby of an embedded server: to be asked in vain, cut off, and promoted."""
+"""A primary to make standbys of; the standby itself is the drills'."""
 
-import os
-import shutil
-import signal
-import subprocess
-import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
-import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
+from faultline.drills.standby import Standby, a_standby_of, can_stand_by
 from faultline.embedded import EmbeddedServer
-from faultline.embedded.account import Account
-from faultline.embedded.supervise import die_with
 from faultline.errors import NoPostgres
 
-PATIENCE_SECONDS = 30.0
-LOOK_EVERY_SECONDS = 0.01
-PORT = "5432"  # only a name inside its own socket folder: it listens nowhere else
-
-
-@dataclass(frozen=True)
-class Standby:
-    """A running standby, reached through a socket of its own."""
-
-    folder: Path
-
-    def dsn(self, database: str = "postgres") -> str:
-        return make_conninfo(host=str(self.folder), port=PORT, user="postgres", dbname=database)
-
-    def catch_up(self, primary: str) -> None:
-        """Return when everything the primary has written has been replayed here."""
-        with psycopg.connect(primary, autocommit=True) as conn:
-            (written,) = conn.execute("select pg_current_wal_lsn()::text").fetchone() or ("",)
-        self.wait_for(f"select pg_last_wal_replay_lsn() >= '{written}'::pg_lsn")
-
-    def cut_off(self) -> None:
-        """Hear no more from the primary: whatever it commits from here on is lost here."""
-        with psycopg.connect(self.dsn(), autocommit=True) as conn:
-            conn.execute("alter system set primary_conninfo = ''")
-            conn.execute("select pg_reload_conf()")
-        self.wait_for("select not exists (select from pg_stat_wal_receiver)")
-
-    def promote(self) -> None:
-        with psycopg.connect(self.dsn(), autocommit=True) as conn:
-            conn.execute("select pg_promote(true, 30)")
-
-    def wait_for(self, question: str) -> None:
-        until = time.monotonic() + PATIENCE_SECONDS
-        with psycopg.connect(self.dsn(), autocommit=True) as conn:
-            while conn.execute(question.encode()).fetchone() != (True,):
-                assert time.monotonic() < until, question
-                time.sleep(LOOK_EVERY_SECONDS)
+__all__ = ["Standby", "a_primary", "a_standby_of"]
 
 
 @contextmanager
@@ -67,72 +20,6 @@ def a_primary() -> Iterator[EmbeddedServer]:
     except NoPostgres as error:
         pytest.skip(str(error))
     with server:
-        if not (server.binaries / "pg_basebackup").exists():
+        if not can_stand_by(server):
             pytest.skip(f"{server.binaries} has no pg_basebackup")
         yield server
-
-
-@contextmanager
-def a_standby_of(primary: EmbeddedServer) -> Iterator[Standby]:
-    folder = Path(tempfile.mkdtemp(prefix="faultline-standby-", dir="/tmp"))
-    account = _account_of(primary)
-    account.own(folder)
-    try:
-        with _running(primary, folder, account):
-            yield Standby(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _account_of(primary: EmbeddedServer) -> Account:
-    """Whoever the primary runs as; PostgreSQL does not run as root."""
-    if os.geteuid() != 0:
-        return Account(os.geteuid(), os.getegid())
-    owner = Path(f"/proc/{primary.pid}").stat()
-    return Account(owner.st_uid, owner.st_gid)
-
-
-@contextmanager
-def _running(primary: EmbeddedServer, folder: Path, account: Account) -> Iterator[None]:
-    data = folder / "data"
-    subprocess.run(
-        [
-            primary.binaries / "pg_basebackup", "--dbname", primary.dsn(), "--pgdata", data,
-            "--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync",
-        ],
-        check=True, cwd="/", **account.spawn,
-    )  # fmt: skip
-    options = {
-        "port": PORT,
-        "unix_socket_directories": str(folder),
-        "listen_addresses": "",
-        "fsync": "off",
-        "max_connections": "200",
-    }
-    command = [str(primary.binaries / "postgres"), "-D", str(data)]
-    command += [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(
-            command, cwd="/", stdout=log, stderr=log, preexec_fn=die_with(os.getpid()), **account.spawn
-        )
-    try:
-        _wait_ready(server, folder)
-        yield
-    finally:
-        server.terminate()  # "smart": it waits for whoever is connected, so nobody may be
-        try:
-            server.wait(2)
-        except subprocess.TimeoutExpired:
-            server.send_signal(signal.SIGQUIT)
-            server.wait(10)
-
-
-def _wait_ready(server: "subprocess.Popen[bytes]", folder: Path) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < until and server.poll() is None:
-        try:
-            psycopg.connect(Standby(folder).dsn(), connect_timeout=5).close()
-            return
-        except psycopg.OperationalError:
-            time.sleep(LOOK_EVERY_SECONDS)
-    raise AssertionError(f"the standby did not start: {(folder / 'log').read_text()[-2000:]}")

@@ -15,7 +15,7 @@ ENDINGS = {**SETTLING, "cancel": lambda lease: calls.cancel(lease.job_id)}
 REFUSALS = (errors.LeaseLost, errors.WrongState)
 
 # After these the job is queued again, and a cancel that came second may still end it.
-STILL_CANCELLABLE = ("fail", "snooze", "release")
+STILL_CANCELLABLE = ("fail", "crash", "snooze", "release")
 
 
 @pytest.mark.parametrize("first", ENDINGS)

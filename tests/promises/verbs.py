@@ -15,6 +15,7 @@ Verb = Callable[[Lease], Call[Any]]
 SETTLING: Mapping[str, Verb] = {
     "complete": lambda lease: calls.complete(lease, "null"),
     "fail": lambda lease: calls.fail(lease, "boom", NOW),
+    "crash": lambda lease: calls.crash(lease, "boom", "SIGSEGV", alone=True, delay=NOW),
     "snooze": lambda lease: calls.snooze(lease, timedelta(seconds=5)),
     "release": calls.release,
     "bury": lambda lease: calls.bury(lease, "no good"),
@@ -27,6 +28,7 @@ FENCED: Mapping[str, Verb] = {**SETTLING, "fence": calls.fence}
 OUTCOMES = {
     "complete": "succeeded",
     "fail": "failed",
+    "crash": "failed",
     "snooze": "snoozed",
     "release": "released",
     "bury": "dead",

@@ -33,6 +33,7 @@ SAMPLES = {
     "what": "full", "lead_for": timedelta(seconds=10), "default_lease": timedelta(seconds=15),
     "ledger_retention": timedelta(days=7), "dead_retention": timedelta(days=90), "name": "w", "host": "h",
     "pid": 1, "jobs_max": 1, "version": "0", "gone": False, "begins": {1: 2},
+    "signature": "SIGSEGV", "alone": True, "max_crashes": 3,
 }  # fmt: skip
 KEYED = new_job(
     key="k", key_for=timedelta(0), priority=1, run_at=datetime(2026, 1, 1, tzinfo=UTC), delay=timedelta(0),

@@ -1,12 +1,15 @@
 """The connection of a worker's lines: it waits as the driver does, and costs less."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import psycopg
 import pytest
 
 from faultline.store.connect import aconnect
 from faultline.store.lean import LeanConnection
+from tests.support_proxy import Proxy
 from tests.worker.harness import eventually
 
 LARGE = 8_000_000
@@ -67,3 +70,27 @@ def test_a_server_that_hangs_up_is_an_error_of_the_driver(database, db):
                 await waiting
 
     asyncio.run(ask())
+
+
+def on_uvloop(work: Coroutine[Any, Any, None]) -> None:
+    pytest.importorskip("uvloop").run(work)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, on_uvloop], ids=["asyncio", "uvloop"])
+def test_a_session_that_ended_while_nobody_spoke_is_noticed_by_the_next_call(
+    database: str, db: Any, run: Callable[[Coroutine[Any, Any, None]], None]
+):
+    """Over TCP the call is answered with a reset, behind the server's last words; uvloop tells nobody."""
+
+    async def ask(dsn: str) -> None:
+        conn = await open_lean(dsn)
+        await conn.execute("select 1")
+        db.execute("select pg_terminate_backend(%s, 10000)", [conn.info.backend_pid])
+        await asyncio.sleep(0.2)
+        with pytest.raises(psycopg.OperationalError):
+            async with asyncio.timeout(20):
+                await conn.execute("select 1")
+        await conn.close()
+
+    with Proxy(database) as proxy:
+        run(ask(proxy.dsn))

@@ -89,12 +89,29 @@ async def nothing(job: Job) -> int:
     return job.id
 
 
+def cutting(proxy: Any, statement: str, when: Any) -> Any:
+    """Cuts, once, when the first handler runs: before that a worker sends such calls only to warm up."""
+    cut: list[int] = []
+
+    def once(job: Job) -> None:
+        if not cut:
+            cut.append(job.id)
+            proxy.cut(statement, when)
+
+    return once
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_batch_of_successes_cut_on_its_way_is_recorded_once(database, store, proxy, when):
-    ids = store.run(calls.enqueue_many([new_job(task="nothing", max_attempts=1)] * 20))
-    proxy.cut("faultline.complete_many(", when)
+    cut = cutting(proxy, "faultline.complete_many(", when)
 
-    drain(proxy.dsn, nothing, **PLAIN)
+    async def number(job: Job) -> int:
+        cut(job)
+        return job.id
+
+    ids = store.run(calls.enqueue_many([new_job(task="number", max_attempts=1)] * 20))
+
+    drain(proxy.dsn, number, **PLAIN)
 
     assert proxy.cuts == 1
     assert [store.run(calls.get(job)).result for job in ids] == ids
@@ -104,11 +121,13 @@ def test_a_batch_of_successes_cut_on_its_way_is_recorded_once(database, store, p
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_failure_cut_on_its_way_is_recorded_once(database, store, proxy, when):
-    async def fails() -> None:
+    cut = cutting(proxy, "faultline.fail_many(", when)
+
+    async def fails(job: Job) -> None:
+        cut(job)
         raise ValueError
 
     job = enqueue(store, task="fails", max_attempts=3)
-    proxy.cut("faultline.fail_many(", when)
 
     drain(proxy.dsn, fails, **PLAIN)
 
@@ -131,13 +150,16 @@ def test_a_claim_cut_on_its_way_strands_nobody(database, store, proxy, when):
 
 
 def test_a_refusal_cut_after_it_was_carried_out_is_recorded_all_the_same(database, store, proxy):
+    cut = cutting(proxy, "faultline.complete_many(", "after")
+
     async def slow(job: Job) -> None:
+        cut(job)
         await asyncio.to_thread(store.run, calls.cancel(job.id))
 
     job = enqueue(store, task="slow")
-    proxy.cut("faultline.complete_many(", "after")
 
     drain(proxy.dsn, slow, **PLAIN)
 
+    assert proxy.cuts == 1
     assert state_of(store, job) == "cancelled"
     assert [refusal.reason for refusal in store.run(calls.refusals(job))] == ["cancelled"]

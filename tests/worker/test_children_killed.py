@@ -125,7 +125,7 @@ def test_a_process_that_dies_is_a_failed_attempt_that_says_how(database, store, 
     first, second = store.run(calls.history(job))
     assert (first.outcome, second.outcome) == ("failed", "succeeded")
     assert first.error.startswith(f"HandlerDied: the process of job {job} (die) {told}")
-    assert store.run(calls.get(job)).crashes == 0
+    assert store.run(calls.get(job)).crashes == 1
     before, after = notes(database, job)
     assert before != after
 

@@ -59,6 +59,7 @@ def test_a_cancelled_job_in_a_thread_finds_itself_lost(database, store):
 
     assert seen == [True, "refused"]
     assert outcomes(store, job) == ["cancelled"]
+    assert store.run(calls.refusals(job)) == []
 
 
 def test_a_taken_job_is_stopped_and_says_nothing_more(database, store):
@@ -80,6 +81,7 @@ def test_a_taken_job_is_stopped_and_says_nothing_more(database, store):
 
     assert state_of(store, job) == "running"
     assert outcomes(store, job) == []
+    assert store.run(calls.refusals(job)) == []
 
 
 @pytest.mark.parametrize("kind", ["async", "thread"])

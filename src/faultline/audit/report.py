@@ -1,14 +1,22 @@
 """What an audit found: a verdict for each invariant, its counterexamples, and what is only remarkable."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-INVARIANTS: Final = (
-    "NoZombie", "OneEffect", "OwnerIsOne", "TerminalStays", "TokenGrows", "NothingLost",
-    "WithinBudget", "LedgerReplays", "Drains",
-)  # fmt: skip
-"""The names, the same words everywhere; `WithinBudget` and `LedgerReplays` are the oracle's O7 and O10."""
+INVARIANTS: Final[Mapping[str, str]] = {
+    "NoZombie": "only the newest lease of a job ever succeeded, and wrote",
+    "OneEffect": "a job succeeded at most once, and its effect is there once",
+    "OwnerIsOne": "a job stands in one place, under one whole lease or none",
+    "TerminalStays": "what ended stayed ended; the dead came back by a replay only",
+    "TokenGrows": "each lease of a job has a higher token than the one before",
+    "NothingLost": "every job there is a trace of is waiting, running or ended",
+    "WithinBudget": "no job was tried more often than it may be",
+    "LedgerReplays": "the ledger, replayed, gives the tables",
+    "Drains": "no lease stays past its end",
+}
+"""The names, the same words everywhere, and what each of them says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,7 @@ class Report:
 
     def __getitem__(self, name: str) -> Verdict:
         """The verdict of that name: `report["NoZombie"]`."""
-        return next(verdict for verdict in self.verdicts if verdict.name == name)
+        return {verdict.name: verdict for verdict in self.verdicts}[name]
 
     def __str__(self) -> str:
         """Every counterexample, a line each; made for the message of a failing test."""

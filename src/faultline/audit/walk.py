@@ -12,6 +12,7 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from faultline.audit.checks import BY_RANGE, OF_ACKNOWLEDGED, OF_EFFECTS, OF_KEYS, Check, source
 from faultline.audit.notes import Notes
+from faultline.errors import InputError
 
 RANGE_IDS: Final = 20_000
 """How many job ids one question spans: some tens of milliseconds of the server's time."""
@@ -46,14 +47,19 @@ class Walk:
         self._conn = conn
         self._bound = bound
         self._ends = None if limit is None else time.monotonic() + limit.total_seconds()
+        self._prepare: bool | None = False
         self.notes = Notes()
         self.moment = datetime.now(UTC)
         self.standby = False
 
     def all_of_it(self, effects: Effects | None, acknowledged: Collection[int], tell: Tell) -> None:
+        self._conn.execute(source("snapshot").encode())
         facts = self._facts("facts")
         self.moment, self.standby = facts["moment"], facts["standby"]
         total = int(facts["highest"])
+        # Planning is most of the cost on a small database, which suites ask again and again; on a big one
+        # each range is to be planned for what is in it.
+        self._prepare = None if total <= RANGE_IDS else False
         for low in self._ranges(tell, total):
             between = {"low": low, "high": low + RANGE_IDS, "bound": self._bound}
             self.notes.looked.update(self._facts("looked_at", between))
@@ -78,11 +84,19 @@ class Walk:
     def _acknowledged(self, ids: Sequence[int]) -> None:
         self.notes.looked["acknowledged"] = len(ids)
         for start in range(0, len(ids), RANGE_IDS):
+            some = ids[start : start + RANGE_IDS]
             for check in OF_ACKNOWLEDGED:
-                self._check(check, {"acknowledged": ids[start : start + RANGE_IDS]})
+                self._check(check, {"acknowledged": some, "first": some[0], "last": some[-1]})
 
     def _effects(self, effects: Effects) -> None:
-        table = Identifier(*effects.table.split("."))
+        name = effects.table.split(".")
+        table = Identifier(*name)
+        asked = {"table": table.as_string(self._conn)}
+        columns = self._facts("effects_columns", asked)["columns"] if len(name) <= 2 else ()
+        if not {"job_id", "token"} <= set(columns):
+            raise InputError(
+                f"no table {effects.table[:200]!a} with columns job_id and token is to be seen here"
+            )
         self.notes.looked.update(self._facts("effects", {}, table))
         for check in OF_EFFECTS:
             self._check(check, {"tasks": list(effects.tasks)}, table)
@@ -91,7 +105,7 @@ class Walk:
         question = _question(check.name, table)
         self._spend()
         with self._conn.cursor(row_factory=tuple_row) as cursor:
-            cursor.execute(question, {**args, "most": ANSWERS_MAX}, prepare=False)
+            cursor.execute(question, {**args, "most": ANSWERS_MAX}, prepare=self._prepare)
             self.notes.write(check, cursor.fetchall())
 
     def _facts(
@@ -99,7 +113,7 @@ class Walk:
     ) -> dict[str, Any]:
         self._spend()
         with self._conn.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(_question(name, table), args, prepare=False).fetchone() or {}
+            return cursor.execute(_question(name, table), args, prepare=self._prepare).fetchone() or {}
 
     def _spend(self) -> None:
         """Give the next statement the time that is left, and none where there is none."""
@@ -108,7 +122,7 @@ class Walk:
         left = round((self._ends - time.monotonic()) * 1000)
         if left <= 0:
             raise TimeIsUp
-        self._conn.execute("select set_config('statement_timeout', %s, true)", [str(left)])
+        self._conn.execute(source("statement_timeout").encode(), {"milliseconds": str(left)})
 
 
 def _question(name: str, table: Identifier | None) -> bytes | Composed:

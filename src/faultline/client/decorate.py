@@ -55,6 +55,7 @@ class Decorate:
         queue: str = ...,
         priority: int = ...,
         max_attempts: int = ...,
+        max_crashes: int | None = ...,
         retry: RetryPolicy | Retry | None = None,
         timeout: timedelta | None = None,
         lease_for: timedelta | None = None,

@@ -26,6 +26,15 @@ class Hints:
         self._quiet_until: dict[str, float] = {}
         self._coming: set[str] = set()
 
+    def leads(self, queue: str) -> bool:
+        """Whether a job that is about to be enqueued should bring its own hint along."""
+        now = self._clock()
+        with self._lock:
+            if now < self._quiet_until.get(queue, 0.0):
+                return False
+            self._hush(queue, now)
+            return True
+
     def ask(self, queue: str) -> float | None:
         """Zero to send one now, or how long to wait first, or None when one is coming anyway."""
         now = self._clock()

@@ -12,6 +12,7 @@ from faultline.client.batches import Bulk, is_due
 from faultline.client.hints import Hints, Later
 from faultline.client.stores import Stores, refuse_in_a_loop
 from faultline.errors import DatabaseError, OutcomeUnknown, ServerUnavailable
+from faultline.failpoints import reach
 from faultline.job import NewJob
 from faultline.store import calls
 from faultline.store.call import Call
@@ -32,42 +33,46 @@ class Sender:
         self._later = Later(self._send_late)
         self._on_their_way: set[asyncio.Task[None]] = set()  # a loop keeps only weak references
 
-    def run(self, call: Call[T], form: str) -> T:
+    def run(self, call: Call[T], form: str, hint: Call[None] | None = None) -> T:
         """Carry one call; `form` names the blocking method, for whoever calls it in a loop."""
         refuse_in_a_loop(form)
-        return self._stores.plain().run(call)
+        return self._stores.plain().run(call, hint)
 
-    async def arun(self, call: Call[T]) -> T:
+    async def arun(self, call: Call[T], hint: Call[None] | None = None) -> T:
         """Carry one call for async code."""
-        return await self._stores.of_this_loop().run(call)
+        return await self._stores.of_this_loop().run(call, hint)
 
     def enqueue(self, new: NewJob) -> int:
         """Put one job in its queue, on a connection of our own."""
-        call = calls.enqueue(new)
+        call, hint = calls.enqueue(new), self._hint_with(new)
+        reach("enqueue.sending")
         try:
             with _unknown_when_unanswered(new.key is None):
-                job_id = self.run(call, "enqueue")
+                job_id = self.run(call, "enqueue", hint)
         except ServerUnavailable:
             if new.key is None:
                 raise
-            job_id = self.run(call, "enqueue")  # the key makes a second try harmless
+            job_id = self.run(call, "enqueue", hint)  # the key makes a second try harmless
+        reach("enqueue.sent")
         _tell_enqueued(new, job_id)
-        if is_due(new):
+        if hint is None and is_due(new):
             self.hint(new.queue)
         return job_id
 
     async def aenqueue(self, new: NewJob) -> int:
         """Put one job in its queue, on a connection of our own."""
-        call = calls.enqueue(new)
+        call, hint = calls.enqueue(new), self._hint_with(new)
+        reach("enqueue.sending")
         try:
             with _unknown_when_unanswered(new.key is None):
-                job_id = await self.arun(call)
+                job_id = await self.arun(call, hint)
         except ServerUnavailable:
             if new.key is None:
                 raise
-            job_id = await self.arun(call)
+            job_id = await self.arun(call, hint)
+        reach("enqueue.sent")
         _tell_enqueued(new, job_id)
-        if is_due(new):
+        if hint is None and is_due(new):
             await self.ahint(new.queue)
         return job_id
 
@@ -99,6 +104,10 @@ class Sender:
         for queue in bulk.due_queues:
             await self.ahint(queue)
         return bulk.ids
+
+    def _hint_with(self, new: NewJob) -> Call[None] | None:
+        """The hint to send along with a job, unless one was sent a moment ago: then another follows later."""
+        return calls.wake(new.queue) if is_due(new) and self._hints.leads(new.queue) else None
 
     def hint(self, queue: str) -> None:
         """Tell idle workers about a queue, now or a few milliseconds later."""

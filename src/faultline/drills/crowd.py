@@ -50,7 +50,7 @@ class Watching:
 
 def play(scene: Scene, console: Console, jobs: int) -> None:
     """Enqueue the jobs, start a worker, and wait until each of them has committed."""
-    task = send_receipt.using(queue=scene.stage.queue)
+    task = send_receipt.using(queue=scene.queue)
     with Watching(console, jobs) as watching:
         scene.trace.listen(watching.heard)
         Store.run_in(scene.conn, calls.enqueue_many([task.new(order) for order in range(jobs)]))

@@ -1,12 +1,18 @@
 """A worker's lane on the timeline: solid while its lease runs, dotted while only the worker believes so."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from faultline.drills.story import ENDS, Moment
+from faultline.drills.story import ENDS, MARKS, Moment
 
 REFUSED: Final = "bold red"
+CAPTIONS: Final = {"succeeded": "committed", "has its answers": "answered", "lease_ends": "lease runs out"}
+
+
+Timed = tuple[float, Moment]
+"""A moment, and how many seconds it came after the first one."""
 
 
 class Cell(NamedTuple):
@@ -29,48 +35,24 @@ class Lane:
 
     def draw(self) -> tuple[Text, Text]:
         """The lane, and the captions below it."""
-        leases = self._leases()
-        for start, end in leases:
-            self._paint(start, end, Cell("━", self._colour))
-        if leases:
-            self._paint_belief(max(end for _, end in leases))
+        self._paint_leases()
         for at, moment in self._moments:
             self._mark(at, moment)
         self._write_captions()
         return _text(self._line), _text(self._captions)
 
-    def _leases(self) -> list[tuple[float, float]]:
-        """From each claim to the moment its lease was over in the database's eyes."""
-        spans = []
-        for start, claim in self._moments:
-            if claim.what == "claimed":
-                ends = [
-                    at
-                    for at, moment in self._moments
-                    if (moment.what in ENDS and moment.token == claim.token)
-                    or (moment.what == "lease_ends" and at >= start)
-                ]
-                spans.append((start, min(ends, default=self._seconds)))
-        return spans
-
-    def _paint_belief(self, over: float) -> None:
-        """From the lease's end to the refusal: the time in which only the worker thought it held the job."""
-        for at, moment in self._moments:
-            if moment.what == "refused" and at > over:
-                self._paint(over, at, Cell("╌", "red"))
+    def _paint_leases(self) -> None:
+        held = leases(self._moments, self._seconds)
+        for start, end in held:
+            self._paint(start, end, Cell("━", self._colour))
+        for start, end in believed(self._moments, held):
+            self._paint(start, end, Cell("╌", "red"))
 
     def _mark(self, at: float, moment: Moment) -> None:
-        match moment.what:
-            case "claimed":
-                self._put(at, "●", self._colour, f"token {moment.token}")
-            case "frozen" | "killed":
-                self._put(at, "■", "bold yellow", moment.what)
-            case "lease_ends":
-                self._put(at, "╌", "red", "lease runs out")
-            case "succeeded":
-                self._put(at, "✓", self._colour, "committed")
-            case "refused":
-                self._put(at, "✗", REFUSED, "refused")
+        if (mark := MARKS.get(moment.what)) is None:
+            return
+        style = {"■": "bold yellow", "╌": "red", "✗": REFUSED}.get(mark, self._colour)
+        self._put(at, mark, style, caption_of(moment))
 
     def _put(self, at: float, mark: str, style: str, caption: str) -> None:
         place = self._place(at)
@@ -82,7 +64,7 @@ class Lane:
         wanted = self._wanted
         while wanted and sum(len(words) + 1 for _, words, _ in wanted) > len(self._captions):
             wanted = wanted[1:]
-        starts = _spread(
+        starts = spread(
             [place for place, _, _ in wanted], [len(words) for _, words, _ in wanted], len(self._captions)
         )
         for start, (_, words, style) in zip(starts, wanted, strict=True):
@@ -97,7 +79,38 @@ class Lane:
             self._line[place] = cell
 
 
-def _spread(places: list[int], lengths: list[int], width: int) -> list[int]:
+def leases(moments: Sequence[Timed], seconds: float) -> list[tuple[float, float]]:
+    """From each claim to the moment its lease was over in the database's eyes."""
+    spans = []
+    for start, claim in moments:
+        if claim.what == "claimed":
+            ends = [
+                at
+                for at, moment in moments
+                if (moment.what in ENDS and moment.token == claim.token)
+                or (moment.what == "lease_ends" and at >= start)
+            ]
+            spans.append((start, min(ends, default=seconds)))
+    return spans
+
+
+def believed(moments: Sequence[Timed], held: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """From a lease's end to the refusal: the time in which only the worker thought it held the job."""
+    refused = [(at, moment.token) for at, moment in moments if moment.what == "refused"]
+    spans = []
+    for at, token in refused:
+        claimed = [start for start, moment in moments if (moment.what, moment.token) == ("claimed", token)]
+        over = [end for start, end in held if start in claimed and end < at]
+        spans += [(end, at) for end in over]
+    return spans
+
+
+def caption_of(moment: Moment) -> str:
+    """The word or two below a mark."""
+    return f"token {moment.token}" if moment.what == "claimed" else CAPTIONS.get(moment.what, moment.what)
+
+
+def spread(places: list[int], lengths: list[int], width: int) -> list[int]:
     """Where words must start so that none touches the next: pushed right by others, back by the edge."""
     starts: list[int] = []
     end = 0

@@ -43,17 +43,23 @@ class Keeper:
 
 
 class WorkerProcess:
-    """A worker with its pacemaker, in a process group of their own: a Ctrl-C is not for them."""
+    """A worker with its pacemaker, in a process group of their own: a Ctrl-C is not for them. Or a client."""
 
     def __init__(
-        self, who: str, order: dict[str, Any], trace: Trace, keeper: Keeper, failpoints: str = ""
+        self,
+        who: str,
+        order: dict[str, Any],
+        trace: Trace,
+        keeper: Keeper,
+        failpoints: str = "",
+        program: str = "worker_main",
     ) -> None:
         self.who = who
         self._trace = trace
         self._keeper = keeper
         self.process = subprocess.Popen(
             # -P: a file in the current directory that is called like a module of ours must not win over it.
-            [sys.executable, "-P", "-m", "faultline.drills.worker_main"],
+            [sys.executable, "-P", "-m", f"faultline.drills.{program}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

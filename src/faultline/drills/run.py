@@ -1,91 +1,172 @@
-"""Run a drill, once or many times, and show what happened: trace, timeline, verdict."""
+"""Run drills, once or many times, and show what happened: trace, timeline, verdict."""
 
 import contextlib
+import json
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
+import psycopg
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from faultline.drills import story
 from faultline.drills.registry import DRILLS, Drill
-from faultline.drills.scene import Scene
+from faultline.drills.report import page
+from faultline.drills.results import Result, Run, Versions, document
+from faultline.drills.scene import Scene, World
+from faultline.drills.showing import show_line, show_result, show_sum
 from faultline.drills.stage import Stage, stage
+from faultline.drills.standby import can_stand_by
 from faultline.drills.timeline import Timeline
-from faultline.drills.trace import DRILL, DrillStuck, Sign, Trace
-from faultline.drills.verdict import Verdict, judge
-from faultline.drills.verdict import table as verdict_table
-from faultline.errors import InputError
+from faultline.drills.trace import DRILL, Sign, Trace
+from faultline.drills.verdict import Finding, Verdict, count, judge
+from faultline.errors import FaultlineError, InputError
 
-BROKEN = 1
-INTERRUPTED = 130
-RUNS_MAX = 10_000
+BROKEN: Final = 3
+"""A promise was broken, or a fault did not happen: as other commands say that a check failed."""
+
+INTERRUPTED: Final = 130
+RUNS_MAX: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run of a drill, and what the database says of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What to play, where, and how to tell it.
 
-    verdict: Verdict
-    timeline: Timeline
-    trace: Trace
-    seconds: float
+    Without a DSN on an embedded server; with one in a database of its own that is dropped afterwards or,
+    where the role may not create one or `in_place` is asked for, in a queue and a schema of its own.
+    `log_json` prints the structured events of all processes, one JSON object a line, and nothing else;
+    `as_json` one document of all verdicts. `report` writes an HTML page.
+    """
+
+    dsn: str | None = None
+    runs: int = 1
+    in_place: bool = False
+    log_json: bool = False
+    as_json: bool = False
+    report: Path | None = None
 
 
 def run_drill(
     name: str, *, dsn: str | None = None, runs: int = 1, log_json: bool = False, console: Console
 ) -> int:
-    """Rehearse a fault `runs` times; 0 when every promise was kept in every run, 1 when one was broken.
+    """Rehearse one fault `runs` times; 0 when every promise was kept in every run, 3 when one was broken."""
+    return run_drills([name], Wish(dsn=dsn, runs=runs, log_json=log_json), console)
 
-    Without a DSN on an embedded server; with one in a database of its own that is dropped afterwards or,
-    where the role may not create one, in a queue and a schema of its own. `log_json` prints the structured
-    events of all processes to the console, one JSON object a line, and nothing else.
-    """
-    if name not in DRILLS:
-        raise InputError(f"no drill is called {name[:60]!a}; there are {', '.join(DRILLS)}")
-    if not 1 <= runs <= RUNS_MAX:
-        raise InputError(f"a drill is run from 1 to {RUNS_MAX} times; got {runs}")
-    shown = Console(quiet=True) if log_json else console
+
+def run_drills(names: Sequence[str], wish: Wish, console: Console) -> int:
+    """Rehearse faults, each `wish.runs` times, and tell of it as the wish says."""
+    drills = _chosen(names, wish)
+    shown = Console(quiet=True) if wish.log_json or wish.as_json else console
     try:
-        with stage(dsn) as place:
-            done = [
-                _run(DRILLS[name], place, console if log_json else None, shown, number, runs)
-                for number in range(runs)
-            ]
+        with stage(wish.dsn, in_place=wish.in_place) as place:
+            with place.connect() as conn:
+                versions = Versions.of(conn, place.words)
+            results = [_play(drill, place, wish, console, shown, many=len(drills) > 1) for drill in drills]
     except KeyboardInterrupt:
         shown.print("stopped; every process of the drill has ended", style="yellow")
         return INTERRUPTED
-    _show(DRILLS[name], done, shown)
-    return 0 if all(run.verdict.kept for run in done) else BROKEN
+    if len(drills) > 1:
+        show_sum(results, shown)
+    if wish.as_json:
+        console.file.write(json.dumps(document(results, versions), indent=2) + "\n")
+    if wish.report is not None:
+        wish.report.write_text(page(results, versions), encoding="utf-8")
+        shown.print(f"the report is in {wish.report}", highlight=False)
+    return 0 if all(result.passed for result in results) else BROKEN
 
 
-def _run(drill: Drill, place: Stage, events: Console | None, shown: Console, number: int, runs: int) -> Run:
+def _chosen(names: Sequence[str], wish: Wish) -> list[Drill]:
+    for name in names:
+        if name not in DRILLS:
+            raise InputError(f"no drill is called {name[:60]!a}; there are {', '.join(DRILLS)}")
+    if not 1 <= wish.runs <= RUNS_MAX:
+        raise InputError(f"a drill is run from 1 to {RUNS_MAX} times; got {wish.runs}")
+    drills = [DRILLS[name] for name in names]
+    if wish.dsn is not None and all(drill.needs != "a database" for drill in drills):
+        needy = ", ".join(f"{drill.name} needs {drill.needs}" for drill in drills)
+        raise InputError(f"{needy}: leave the DSN out, and an embedded one is started for it")
+    return drills
+
+
+def _why_not(drill: Drill, place: Stage) -> str:
+    """Why a drill cannot be played here; nothing when it can."""
+    if drill.needs == "a database":
+        return ""
+    if place.server is None:
+        return f"it needs {drill.needs}, and is played without a DSN"
+    if drill.needs.endswith("standby") and not can_stand_by(place.server):
+        return f"it needs {drill.needs}, and {place.server.binaries} has no pg_basebackup"
+    return ""
+
+
+def _play(drill: Drill, place: Stage, wish: Wish, console: Console, shown: Console, *, many: bool) -> Result:
+    if why := _why_not(drill, place):
+        result = Result(drill, skipped=why)
+    else:
+        with shown.status(f"{drill.name}: {drill.summary}") if many else contextlib.nullcontext():
+            result = Result(drill, tuple(_runs(drill, place, wish, console, shown)))
+    if many:
+        show_line(result, shown)
+    if result.runs and (not many or not result.passed):
+        show_result(result, shown)
+    return result
+
+
+def _runs(drill: Drill, place: Stage, wish: Wish, console: Console, shown: Console) -> list[Run]:
+    done = []
+    for number in range(1, wish.runs + 1):
+        done.append(run := rehearse(drill, place, console if wish.log_json else None))
+        if wish.runs > 1:
+            word = f"[{'green' if run.verdict.kept else 'bold red'}]{run.verdict.word}[/]"
+            of = f"run {number:>{len(str(wish.runs))}} of {wish.runs}"
+            shown.print(f"{of}: {word} in {run.seconds:.1f} s", highlight=False)
+    return done
+
+
+def rehearse(drill: Drill, place: Stage, events: Console | None = None) -> Run:
+    """Play a drill once, and ask the database what came of it."""
     began = time.monotonic()
     trace = Trace(None if events is None else lambda sign: _print_json(events, sign))
-    with Scene(place, trace) as scene:
-        stuck = None
+    verdict, stuck = Verdict(()), None
+    timelines: tuple[tuple[str, Timeline], ...] = ()
+    with Scene(place, trace, drill.lease) as scene:
         try:
             drill.play(scene)
-        except DrillStuck as why:
+        except FaultlineError as why:
             stuck = str(why)
-        verdict = judge(scene.conn, drill.verdict, job=scene.job)
-        timeline = Timeline(story.read(scene.conn, scene.job))
+        try:
+            verdict, timelines = _judged(drill, scene)
+        except psycopg.OperationalError as error:  # it was left in the middle, with its server away
+            stuck = stuck or str(error)
     verdict = verdict.and_stuck(stuck) if stuck else verdict
-    trace.tell(
-        Sign(
-            DRILL,
-            "verdict",
-            {"drill": drill.name, "kept": verdict.kept, "broken": [f.promise for f in verdict.broken]},
-        )
-    )
-    run = Run(verdict, timeline, trace, time.monotonic() - began)
-    if runs > 1:
-        word = "[green]kept[/]" if verdict.kept else "[bold red]BROKEN[/]"
-        shown.print(
-            f"run {number + 1:>{len(str(runs))}} of {runs}: {word} in {run.seconds:.1f} s", highlight=False
-        )
-    return run
+    broken = [finding.promise for finding in verdict.broken]
+    trace.tell(Sign(DRILL, "verdict", {"drill": drill.name, "kept": verdict.kept, "broken": broken}))
+    return Run(verdict, timelines, trace, time.monotonic() - began)
+
+
+def _judged(drill: Drill, scene: Scene) -> tuple[Verdict, tuple[tuple[str, Timeline], ...]]:
+    """What each world in which the drill ended says of it, as one verdict, and the stories worth telling."""
+    told = scene.chapters or {scene.job: ""}
+    worlds = scene.worlds or [World("", scene.conn, drill.verdict, told)]
+    findings: list[Finding] = []
+    counts: Counter[str] = Counter()
+    timelines = []
+    for world in worlds:
+        about = {"job": scene.job, "jobs": scene.jobs, **scene.about}
+        found = judge(world.conn, world.verdict, **about).findings
+        findings += [replace(one, promise=_titled(world.title, one.promise)) for one in found]
+        counts += count(world.conn, scene.jobs)
+        for job, title in world.chapters.items():
+            timelines.append((_titled(world.title, title), Timeline(story.read(world.conn, job))))
+    return Verdict(tuple(findings)).counted(counts, drill.must_see), tuple(timelines)
+
+
+def _titled(title: str, words: str) -> str:
+    return f"{title}: {words}" if title else words
 
 
 def _print_json(console: Console, sign: Sign) -> None:
@@ -93,43 +174,3 @@ def _print_json(console: Console, sign: Sign) -> None:
     with contextlib.suppress(BrokenPipeError):
         console.file.write(sign.json + "\n")
         console.file.flush()
-
-
-def _show(drill: Drill, done: list[Run], console: Console) -> None:
-    """The first broken run, or else the last one; and of many runs how many kept each promise."""
-    told = next((run for run in done if not run.verdict.kept), done[-1])
-    console.print(Text.assemble("\n", (drill.name, "bold"), f"\n{drill.summary}\n"))
-    console.print(trace_table(told.trace))
-    console.print()
-    console.print(told.timeline)
-    console.print()
-    console.print(verdict_table(told.verdict))
-    if len(done) > 1:
-        kept = sum(run.verdict.kept for run in done)
-        seconds = sum(run.seconds for run in done)
-        console.print(
-            f"\n{kept} of {len(done)} runs kept every promise, {seconds / len(done):.2f} s a run",
-            style="bold",
-        )
-
-
-def trace_table(trace: Trace) -> Table:
-    """What the processes said, for people: seconds, process, event, facts."""
-    shown = Table(
-        box=None, padding=(0, 1), show_header=False, pad_edge=False, title="Trace", title_justify="left"
-    )
-    shown.title_style = "bold"
-    for options in ({"justify": "right", "style": "dim"}, {}, {}):
-        shown.add_column(no_wrap=True, **options)  # type: ignore[arg-type]
-    shown.add_column(overflow="fold", style="dim")
-    first = trace.signs[0].seconds if trace.signs else 0.0
-    for sign in trace.signs:
-        style = "bold red" if sign.what == "stale_write_blocked" else "default"
-        facts = " ".join(
-            f"{name}={value}" for name, value in sign.facts.items() if name not in ("task", "queue")
-        )
-        if sign.is_event:
-            shown.add_row(f"{sign.seconds - first:.3f}", sign.who, Text(sign.what, style), Text(facts))
-        else:
-            shown.add_row(f"{sign.seconds - first:.3f}", sign.who, Text(sign.level), Text(sign.what))
-    return shown

@@ -1,20 +1,41 @@
 """One run of a drill: its job, its workers, its barriers, and what was seen of them."""
 
 import contextlib
+import secrets
 import signal
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+import psycopg
 
 from faultline.drills import barriers
+from faultline.drills.looking import wait_until
+from faultline.drills.pauses import Pause
 from faultline.drills.processes import Keeper, WorkerProcess
 from faultline.drills.stage import LEASE, Stage
 from faultline.drills.trace import DRILL, Sign, Trace
 from faultline.drills.workloads import transfer
 from faultline.store import calls
+from faultline.store.connect import connect
 from faultline.store.run import Store
 
 AMOUNT = 100
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class World:
+    """A database in which a drill came to an end, the SQL file that judges it, the jobs it tells of."""
+
+    title: str
+    conn: psycopg.Connection[Any]
+    verdict: str
+    chapters: Mapping[int, str]
 
 
 class Scene:
@@ -24,7 +45,16 @@ class Scene:
         self.stage = stage
         self.trace = trace
         self.lease = lease
+        self.queue = f"{stage.queue}.{secrets.token_hex(2)}"
+        """Of this run alone: what another run left behind is not done here."""
         self.job = 0
+        self.jobs: list[int] = []
+        self.chapters: dict[int, str] = {}
+        """The jobs whose stories are worth telling, each with its title; else it is the story of `job`."""
+        self.worlds: list[World] = []
+        """The databases to be judged, where a drill ends in several; else it is the one it began in."""
+        self.about: dict[str, Any] = {}
+        """What else the verdict has to be told."""
         self._stack = contextlib.ExitStack()
         self._workers: list[WorkerProcess] = []
 
@@ -32,12 +62,25 @@ class Scene:
         with contextlib.ExitStack() as stack:
             self.keeper = Keeper()
             stack.callback(self.keeper.close)
-            self.conn = stack.enter_context(self.stage.connect())
-            ear = barriers.Ear(self.stage.dsn, self.stage.schema, self.trace)
-            stack.callback(ear.close, self.conn)
+            self.connect()
+            stack.callback(self._hang_up)
             stack.callback(self._end_workers)
             self._stack = stack.pop_all()
         return self
+
+    def connect(self, dsn: str | None = None) -> None:
+        """Speak and listen on fresh connections; also after the server took the old ones with it."""
+        self.conn = connect(dsn or self.stage.dsn)
+        self._ear = barriers.Ear(dsn or self.stage.dsn, self.stage.schema, self.trace)
+
+    def enter(self, block: AbstractContextManager[T]) -> T:
+        """Enter a block that is left with this run, after its verdict."""
+        return self._stack.enter_context(block)
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(psycopg.OperationalError):
+            self._ear.close(self.conn)
+        self.conn.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -45,23 +88,39 @@ class Scene:
         self._stack.close()
 
     def enqueue(self) -> int:
-        """Put the job that this run is about in its queue."""
-        new = transfer.using(queue=self.stage.queue).new(AMOUNT)
+        """Put a job in the queue of this run; the last one is the job that the run is about."""
+        new = transfer.using(queue=self.queue).new(AMOUNT)
         self.job = Store.run_in(self.conn, calls.enqueue(new))
+        self.jobs.append(self.job)
         self.trace.tell(Sign(DRILL, "enqueued", {"job_id": self.job, "task": new.task, "queue": new.queue}))
         return self.job
 
     def worker(
-        self, who: str, *, gate: str | None = None, failpoints: str = "", jobs_max: int = 2
+        self,
+        who: str,
+        *,
+        gate: str | None = None,
+        failpoints: str = "",
+        jobs_max: int = 2,
+        pauses: Sequence[Pause] = (),
+        queue: str | None = None,
+        dsn: str | None = None,
     ) -> WorkerProcess:
         """Start a worker process; with a gate, it comes no further than that barrier until it is opened."""
         order: dict[str, Any] = {
-            "dsn": self.stage.dsn, "queue": self.stage.queue, "lease_seconds": self.lease.total_seconds(),
-            "gate": gate, "jobs_max": jobs_max,
+            "dsn": dsn or self.stage.dsn, "queue": queue or self.queue, "gate": gate,
+            "jobs_max": jobs_max, "lease_seconds": self.lease.total_seconds(), "pauses": pauses,
         }  # fmt: skip
         worker = WorkerProcess(who, order, self.trace, self.keeper, failpoints)
         self._workers.append(worker)
         return worker
+
+    def client(self, who: str, **order: Any) -> WorkerProcess:
+        """Start a client process, which submits as its order says and then leaves."""
+        order = {"dsn": self.stage.dsn, "queue": self.queue, **order}
+        client = WorkerProcess(who, order, self.trace, self.keeper, program="client_main")
+        self._workers.append(client)
+        return client
 
     def close(self, barrier: str) -> None:
         """Let nobody pass this barrier."""
@@ -71,21 +130,28 @@ class Scene:
         """Let everybody pass this barrier."""
         barriers.open(self.conn, barrier)
 
-    def see(self, who: str, what: str, note: str | None = None) -> None:
-        """Write down what was done to a process, in the database and in the trace."""
+    def wait_until(
+        self, question: str, about: Sequence[Any], what: str, conn: psycopg.Connection[Any] | None = None
+    ) -> None:
+        """Return when the database answers with a row."""
+        wait_until(conn or self.conn, question, about, what)
+
+    def see(self, who: str, what: str, note: str | None = None, *, job: int | None = None) -> None:
+        """Write down what was done to a process, in the database and in the trace; the note tells it."""
+        about = job or self.job
         self.conn.execute(
             "insert into sightings (job_id, who, what, note) values (%s, %s, %s, %s)",
-            [self.job, who, what, note],
+            [about, who, what, note],
         )
-        self.trace.tell(Sign(DRILL, what, {"worker": who, "job_id": self.job}))
+        self.trace.tell(Sign(DRILL, what, {"worker": who, "job_id": about}))
 
-    def see_lease_of(self, who: str) -> None:
+    def see_lease_of(self, who: str, *, job: int | None = None) -> None:
         """Write down until when the job is leased: its holder frozen or dead, nobody moves that any more."""
         self.conn.execute(
             "insert into sightings (job_id, who, what, at)"
             " select job.id, %s, 'lease_ends', job.lease_until from faultline.get_job(%s) as job"
             " where job.lease_until is not null",
-            [who, self.job],
+            [who, job or self.job],
         )
 
     def stop(self, *workers: WorkerProcess) -> None:
@@ -98,3 +164,12 @@ class Scene:
     def _end_workers(self) -> None:
         for worker in self._workers:
             worker.end()
+
+
+def wait_for_job(scene: Scene, who: str, what: str, job: int) -> Sign:
+    """Wait until a process has said this about a job."""
+    return scene.trace.wait_for(
+        lambda sign: (sign.who, sign.what, sign.facts.get("job_id")) == (who, what, job),
+        60,
+        f"{what} of job {job} by {who}",
+    )

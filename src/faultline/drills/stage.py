@@ -3,7 +3,7 @@
 import contextlib
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.resources import files
 from typing import Any, Final
@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.sql import SQL, Identifier
 
 from faultline.embedded import EmbeddedServer
+from faultline.errors import FaultlineError
 from faultline.store import calls
 from faultline.store.connect import connect, greet
 from faultline.store.migrate import migrate
@@ -38,25 +39,40 @@ class Stage:
     dsn: str
     schema: str
     own_database: bool
+    server: EmbeddedServer | None = None
+    """Ours to stop and start, where the drill plays on a server of its own."""
 
     @property
     def queue(self) -> str:
         return self.schema.replace("_", "-")
+
+    @property
+    def words(self) -> str:
+        """Where it plays, for people."""
+        if self.server is not None:
+            return "on an embedded server"
+        return "in a database of its own" if self.own_database else "in a queue and a schema of its own"
 
     def connect(self) -> psycopg.Connection[Any]:
         return connect(self.dsn)
 
 
 @contextlib.contextmanager
-def stage(dsn: str | None) -> Iterator[Stage]:
-    """A stage on the server that `dsn` names, or on an embedded one; gone when the block ends."""
+def stage(dsn: str | None, *, in_place: bool = False) -> Iterator[Stage]:
+    """A stage on the server that `dsn` names, or on an embedded one; gone when the block ends.
+
+    Its own database if it can be had, else, or if it is asked for, a corner of the one named.
+    """
     name = PREFIX + secrets.token_hex(4)
     with contextlib.ExitStack() as stack:
         if dsn is None:
             server = stack.enter_context(EmbeddedServer.open())
-            yield stack.enter_context(_prepared(server.dsn(), name, own_database=True))
+            place = stack.enter_context(_prepared(server.dsn(), name, own_database=True))
+            yield replace(place, server=server)
             return
         try:
+            if in_place:
+                raise psycopg.errors.InsufficientPrivilege  # what we may not do, we do not do
             own = stack.enter_context(_own_database(dsn, name))
         except psycopg.errors.InsufficientPrivilege:
             yield stack.enter_context(_prepared(dsn, name, own_database=False))
@@ -107,6 +123,25 @@ def _prepared(dsn: str, schema: str, *, own_database: bool) -> Iterator[Stage]:
     finally:
         with connect(dsn) as conn:
             conn.execute(SQL("drop schema if exists {} cascade").format(Identifier(schema)))
+            if not own_database:
+                _leave_nothing(conn, prepared.queue)
+
+
+def _leave_nothing(conn: psycopg.Connection[Any], queue: str) -> None:
+    """In somebody else's database: whatever still lives is cancelled, and what has ended is taken away.
+
+    Who may not touch the tables leaves a few ledger entries of a queue that nobody will use again; they go
+    with their retention.
+    """
+    ours = [one.queue for one in Store.run_in(conn, calls.list_queues()) if one.queue.startswith(queue)]
+    for name in ours:
+        for job in Store.run_in(conn, calls.list_jobs(None, name, None, None, 1000)):
+            if not job.state.ended:
+                with contextlib.suppress(FaultlineError):
+                    Store.run_in(conn, calls.cancel(job.id, "the drill is over"))
+    with contextlib.suppress(psycopg.errors.InsufficientPrivilege), conn.transaction():
+        for statement in source("leave_nothing").decode().split(";\n\n"):
+            conn.execute(statement.encode(), {"queue": queue})
 
 
 def source(name: str) -> bytes:

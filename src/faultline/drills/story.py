@@ -25,6 +25,12 @@ SEEN: Final = {
     "lease_ends": "has a lease that runs out now: nobody renewed it",
     "at_work": "is still at work",
 }
+MARKS: Final = {
+    "claimed": "●", "resumed": "●", "promoted": "●", "key taken": "●", "frozen": "■", "killed": "■",
+    "stalled": "■", "halted": "■", "succeeded": "✓", "has its answers": "✓", "refused": "✗",
+    "lease_ends": "╌",
+}  # fmt: skip
+"""What is marked on the lane of whoever it happened to; the rest is only told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class Moment:
             case end if end in ENDS:
                 return ENDS[end].format(token=self.token)
             case seen:
-                return SEEN.get(seen, seen)
+                return self.note or SEEN.get(seen, seen)
 
     def _why_refused(self) -> str:
         reason, _, current = (self.note or "").partition("/")

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from faultline.drills.lanes import REFUSED, Lane
-from faultline.drills.story import Moment
+from faultline.drills.story import MARKS, Moment
 
 COLUMNS_MAX: Final = 84
 LABEL_COLUMNS: Final = 8
@@ -29,7 +29,7 @@ class Timeline:
 
     def __init__(self, moments: Sequence[Moment]) -> None:
         self.moments = list(moments)
-        played = [moment.who for moment in self.moments if moment.what in ("claimed", "refused")]
+        played = [moment.who for moment in self.moments if moment.what in MARKS]
         self._colours = {
             who: COLOURS[place % len(COLOURS)] for place, who in enumerate(dict.fromkeys(played))
         }

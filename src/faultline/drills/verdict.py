@@ -1,7 +1,9 @@
 """The verdict: each promise kept or broken, as one SQL statement finds it. Python only shows what it says."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import psycopg
 from rich.table import Table
@@ -21,13 +23,26 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a drill found. A drill that did not come to its end has kept nothing."""
+    """What a drill found. A drill that did not come to its end has kept nothing.
+
+    A promise that nobody tried to break was not kept, it was not asked for: a drill whose fault did not
+    happen is void.
+    """
 
     findings: tuple[Finding, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
+    unseen: tuple[str, ...] = ()
+    """What had to happen at least once, and did not."""
 
     @property
     def kept(self) -> bool:
-        return bool(self.findings) and all(finding.kept for finding in self.findings)
+        return self.word == "kept"
+
+    @property
+    def word(self) -> Literal["kept", "BROKEN", "VOID"]:
+        if self.broken or not self.findings:
+            return "BROKEN"
+        return "VOID" if self.unseen else "kept"
 
     @property
     def broken(self) -> tuple[Finding, ...]:
@@ -35,13 +50,23 @@ class Verdict:
 
     def and_stuck(self, why: str) -> "Verdict":
         """The same verdict on a drill that could not be played to its end."""
-        return Verdict((*self.findings, Finding("the drill came to its end", False, why)))
+        return replace(self, findings=(*self.findings, Finding("the drill came to its end", False, why)))
+
+    def counted(self, counts: Mapping[str, int], must_see: Iterable[str]) -> "Verdict":
+        """The same verdict with how often each thing happened, and which of them had to and did not."""
+        unseen = tuple(what for what in must_see if not counts.get(what))
+        return replace(self, counts=dict(counts), unseen=unseen)
 
 
 def judge(conn: psycopg.Connection[Any], drill: str, **about: Any) -> Verdict:
     """Ask the database for the verdict on one run of a drill."""
     rows = conn.execute(source(drill), about).fetchall()
     return Verdict(tuple(Finding(*row) for row in rows))
+
+
+def count(conn: psycopg.Connection[Any], jobs: Sequence[int]) -> Counter[str]:
+    """How often each thing happened to these jobs: leases by their end, refusals, effects, what was done."""
+    return Counter(dict(conn.execute(source("counts"), {"jobs": list(jobs)}).fetchall()))
 
 
 def table(
@@ -58,4 +83,11 @@ def table(
             (finding.promise, "default" if finding.kept else "bold red"), "\n", (finding.evidence, "dim")
         )
         shown.add_row(word, text)
+    for what in verdict.unseen:
+        shown.add_row(Text("VOID", "bold yellow"), Text(f"the fault did not happen: never seen, {what}"))
     return shown
+
+
+def counts_line(verdict: Verdict) -> str:
+    """How often each thing happened, on one line."""
+    return ", ".join(f"{what} {times}" for what, times in verdict.counts.items())

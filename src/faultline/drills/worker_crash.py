@@ -21,7 +21,7 @@ def play(scene: Scene) -> None:
     scene.see(A, "killed")
     scene.see_lease_of(A)
     if a.wait_gone():
-        scene.see(A, "gone", "its pacemaker too")
+        scene.see(A, "gone")
 
     wait_committed(scene, B)
     scene.open("attempt 1")

@@ -1,7 +1,8 @@
 """A worker process for a drill: `python -m faultline.drills.worker_main`, its order as JSON on stdin.
 
-It is the ordinary worker with its ordinary pacemaker and watchdog. Only two things are a drill's: it may
-wait at a barrier before it starts, and it ends when its standard input does, because then its drill is gone.
+It is the ordinary worker with its ordinary pacemaker and watchdog. Only three things are a drill's: it may
+wait at a barrier before it starts, it pauses where it was told to, and it ends when its standard input does,
+because then its drill is gone.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 from faultline.config import Settings, WorkerConfig
-from faultline.drills import workloads
+from faultline.drills import pauses, workloads
 from faultline.drills.barriers import pass_through
 from faultline.running import work
 from faultline.store.connect import connect
@@ -24,18 +25,25 @@ from faultline.telemetry import configure_logging
 
 def main() -> int:
     """Take the order, wait at the gate, work until told to stop."""
-    # Unbuffered: a thread that waits inside a buffered reader would hold its lock as the interpreter ends.
-    with open(0, "rb", buffering=0, closefd=False) as stdin:
-        order = json.loads(stdin.readline())
-    threading.Thread(target=_leave_with_the_drill, daemon=True).start()
-    configure_logging(sys.stderr, json=True, level="debug")
-    logging.getLogger().setLevel(logging.INFO)
-    logging.getLogger("faultline.events").setLevel(logging.DEBUG)
-    workloads.me = order["name"]
+    order = begin()
+    workloads.me = os.environ["FAULTLINE_DRILL_WORKER"] = order["name"]  # children inherit it
+    pauses.arm(order["dsn"], order["name"], [pauses.Pause(*pause) for pause in order.get("pauses", ())])
     if order.get("gate"):
         with connect(order["dsn"]) as conn, conn.transaction():
             pass_through(conn, order["gate"])
     return asyncio.run(_work(order))
+
+
+def begin() -> dict[str, Any]:
+    """What every process of a drill does first: read its order, leave with its drill, speak in JSON."""
+    # Unbuffered: a thread that waits inside a buffered reader would hold its lock as the interpreter ends.
+    with open(0, "rb", buffering=0, closefd=False) as stdin:
+        order: dict[str, Any] = json.loads(stdin.readline())
+    threading.Thread(target=_leave_with_the_drill, daemon=True).start()
+    configure_logging(sys.stderr, json=True, level="debug")
+    logging.getLogger().setLevel(logging.INFO)
+    logging.getLogger("faultline.events").setLevel(logging.DEBUG)
+    return order
 
 
 async def _work(order: dict[str, Any]) -> int:

@@ -1,10 +1,13 @@
 """The work that drills play with: a small app whose handlers write effect rows through `job.transaction`."""
 
 import asyncio
+import ctypes
+import os
+import resource
 from datetime import timedelta
 from typing import Final
 
-from faultline import Constant, Faultline, Job
+from faultline import Constant, Faultline, Job, LeaseLost
 from faultline.drills.barriers import pass_through
 from faultline.telemetry import emit
 
@@ -16,8 +19,8 @@ SAY_COMMITTED: Final = "select pg_notify(current_schema(), %s)"
 FLAKY_EVERY: Final = 25
 
 app = Faultline()
-me = "nobody"
-"""The name of the worker this process is; `worker_main` sets it."""
+me = os.environ.get("FAULTLINE_DRILL_WORKER", "nobody")
+"""The name of the worker this process is, or is a child of; `worker_main` sets it."""
 
 
 # A plain handler, not an async one: a thread cannot be cancelled, so what it was about to send is sent.
@@ -27,12 +30,28 @@ def transfer(job: Job, amount: int) -> None:
     try:
         with job.transaction(result={"moved": amount}) as conn:
             conn.execute(EFFECT, [job.id, job.token, me, f"debit {amount}"])
+            emit("half_written", job_id=job.id, token=job.token, worker=me, attempt=job.attempt)
+            pass_through(conn, f"half of job {job.id}")
             conn.execute(EFFECT, [job.id, job.token, me, f"credit {amount}"])
             emit("at_barrier", job_id=job.id, token=job.token, worker=me, attempt=job.attempt)
             pass_through(conn, f"attempt {job.attempt}")
             conn.execute(SAY_COMMITTED, [f"{me}/{job.token}"])
+    except LeaseLost as lost:
+        emit("commit_refused", job_id=job.id, token=job.token, worker=me, reason=lost.reason)
+        raise
     finally:
         emit("transaction_left", job_id=job.id, token=job.token, worker=me)
+
+
+@app.task(max_attempts=10, retry=Constant(timedelta(0)))
+def detonate(job: Job) -> None:
+    """Poison: whatever process runs it is killed by a segmentation fault, as a bad extension would do it."""
+    with job.transaction() as conn:
+        conn.execute(EFFECT, [job.id, job.token, me, "never to be seen"])
+        emit("at_barrier", job_id=job.id, token=job.token, worker=me, attempt=job.attempt)
+        pass_through(conn, "detonation")
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        ctypes.string_at(0)
 
 
 @app.task(max_attempts=5, retry=Constant(timedelta(milliseconds=200)))

@@ -26,11 +26,19 @@ class Call(Generic[T]):
 
     @property
     def sql(self) -> str:
-        return _render(self.name, tuple((name, _cast(value)) for name, value in self.args.items()))
+        return _render(self.name, self._form())
 
+    @property
+    def numbered(self) -> str:
+        """The same with numbers in place of names, as the server itself wants it.
 
-def _cast(value: Any) -> str | None:
-    return value.of if isinstance(value, Many) else None
+        >>> Call("get_job", {"job_id": 7}, read=len).numbered
+        'select * from faultline.get_job(job_id => $1)'
+        """
+        return _number(self.name, self._form())
+
+    def _form(self) -> tuple[tuple[str, str | None], ...]:
+        return tuple([(name, value.of if type(value) is Many else None) for name, value in self.args.items()])
 
 
 @lru_cache(maxsize=512)
@@ -40,3 +48,12 @@ def _render(name: str, args: tuple[tuple[str, str | None], ...]) -> str:
         f"{arg} => %({arg})s" if of is None else f"{arg} => %({arg})b::{of}[]" for arg, of in args
     )
     return f"select * from faultline.{name}({named})"
+
+
+@lru_cache(maxsize=512)
+def _number(name: str, args: tuple[tuple[str, str | None], ...]) -> str:
+    numbered = ", ".join(
+        f"{arg} => ${number}" if of is None else f"{arg} => ${number}::{of}[]"
+        for number, (arg, of) in enumerate(args, start=1)
+    )
+    return f"select * from faultline.{name}({numbered})"

@@ -99,6 +99,19 @@ def fail_many(
     return Call("fail_many", {**_proofs(leases), **said, "worker": worker}, read=rows.answers)
 
 
+def crash(
+    lease: Lease,
+    error: str,
+    signature: str,
+    *,
+    alone: bool,
+    max_crashes: int | None = None,
+    delay: timedelta | None = None,
+) -> Call[str]:
+    said = {"error": error, "signature": signature, "alone": alone}
+    return Call("crash", {**lease.proof, **said, "max_crashes": max_crashes, "delay": delay}, read=rows.one)
+
+
 def bury(lease: Lease, reason: str, error: str | None = None) -> Call[None]:
     return Call("bury", {**lease.proof, "reason": reason, "error": error}, read=rows.nothing)
 

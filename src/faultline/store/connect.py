@@ -2,7 +2,7 @@
 
 import re
 import select
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -12,6 +12,8 @@ from faultline import errors
 from faultline.config import redact
 from faultline.store import hello
 from faultline.store.faults import named, named_errors
+
+C = TypeVar("C", bound=AsyncConnection[Any])
 
 CONNECT_SECONDS_MAX = 10
 UNHEARD_MILLISECONDS_MAX = 15_000
@@ -62,6 +64,10 @@ def connect(dsn: str, **options: Any) -> Connection[Any]:
         raise cannot_connect(dsn, fault) from fault
 
 
+@overload
+async def aconnect(dsn: str, **options: Any) -> AsyncConnection[Any]: ...
+@overload
+async def aconnect(dsn: str, kind: type[C], **options: Any) -> C: ...
 async def aconnect(
     dsn: str, kind: type[AsyncConnection[Any]] = AsyncConnection, **options: Any
 ) -> AsyncConnection[Any]:

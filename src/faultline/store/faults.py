@@ -18,6 +18,7 @@ _DOCUMENTS = ("a_document",)
 DETAIL_CHARS_MAX = 60
 
 _UNAVAILABLE = ("08", "53", "57P")
+_NO_REPLY = (psycopg.DatabaseError, psycopg.InternalError)
 _BAD_JSON = ("22P02", "22P05", "22021", "22030", "22032")
 _BAD_NUMBER = ("22003", "22007", "22008", "22P03", "2201W", "2201X")
 
@@ -89,9 +90,14 @@ def _trouble(fault: psycopg.Error, state: str) -> Exception:
             f"the database lacks something this version of Faultline calls ({_line(fault)}); "
             "run `faultline migrate`"
         )
-    if state.startswith(_UNAVAILABLE) or (not state and isinstance(fault, psycopg.OperationalError)):
+    if state.startswith(_UNAVAILABLE) or (not state and _is_of_the_line(fault)):
         return errors.ServerUnavailable(f"the server went away or refused: {_line(fault)}; try again")
     return fault
+
+
+def _is_of_the_line(fault: psycopg.Error) -> bool:
+    """Without a state it was not the server that spoke: the connection broke, or what came was no reply."""
+    return isinstance(fault, psycopg.OperationalError) or type(fault) in _NO_REPLY
 
 
 def _broken_bound(fault: psycopg.Error) -> errors.InputError:

@@ -2,16 +2,22 @@
 
 import asyncio
 import contextlib
+from functools import cached_property
 from typing import Any, Final, TypeVar
 
-from psycopg import AsyncConnection, OperationalError
+from psycopg import AsyncConnection, Connection, OperationalError
 from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg.waiting import Ready, Wait
 
+from faultline.store.spoken import Spoken
+
 T = TypeVar("T")
 
 CANCEL_SECONDS_MAX = 5.0
+
+LOOK_AGAIN_SECONDS = 0.5
+"""uvloop forgets the listener of a socket that was reset, and tells nobody: whoever waits this long looks."""
 
 _READABLE: Final = int(Ready.R)  # the same numbers in Wait; as plain ints they cost nothing to combine
 _WRITABLE: Final = int(Ready.W)
@@ -22,6 +28,11 @@ class LeanConnection(AsyncConnection[Any]):
 
     The timer is there to notice Ctrl-C, of which asyncio tells by itself.
     """
+
+    @cached_property
+    def spoken(self) -> Spoken:
+        """Calls without a cursor, on this connection."""
+        return Spoken(self)
 
     async def wait(self, gen: PQGen[T], interval: float = 0.0, timeout: float | None = None) -> T:
         if timeout is not None:
@@ -34,6 +45,15 @@ class LeanConnection(AsyncConnection[Any]):
                 with contextlib.suppress(Exception):
                     await self.cancel_safe(timeout=CANCEL_SECONDS_MAX)
             raise
+
+
+class PlainConnection(Connection[Any]):
+    """The driver's own, which waits cheaply enough, with calls that need no cursor."""
+
+    @cached_property
+    def spoken(self) -> Spoken:
+        """Calls without a cursor, on this connection."""
+        return Spoken(self)
 
 
 async def _wait(gen: PQGen[T], fileno: int) -> T:
@@ -64,6 +84,7 @@ class _Ears:
         self._listening = False
         self._heard = 0
         self._news: asyncio.Future[None] | None = None
+        self._alarm = loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
 
     async def hear(self, wanted: Wait) -> int:
         if wanted & _READABLE and not self._listening:
@@ -87,6 +108,12 @@ class _Ears:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
+    def _look_again(self) -> None:
+        """Have the driver read: where there is nothing it waits on, where nobody is any more it says so."""
+        self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
+        self._tell(_READABLE)
+
     def close(self) -> None:
+        self._alarm.cancel()
         if self._listening:
             self._loop.remove_reader(self._fileno)

@@ -5,7 +5,6 @@ import contextlib
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor
 from psycopg.types.numeric import Int8BinaryLoader
 
 from faultline.errors import CannotConnect, ReadOnlyServer, ServerUnavailable
@@ -36,8 +35,7 @@ class Line:
         self.dsn = dsn
         self._raw_moments = raw_moments
         self._prepare = prepare
-        self._conn: AsyncConnection[Any] | None = None
-        self._cursor: AsyncCursor[Any] | None = None
+        self._conn: LeanConnection | None = None
         self._turn = asyncio.Lock()
 
     async def run(self, call: Call[T]) -> T:
@@ -47,12 +45,14 @@ class Line:
     async def fetch(self, call: Call[Any]) -> list[Row]:
         """Carry one call; the rows of its reply as they came."""
         async with self._turn:
-            cursor = await self._connected()
+            conn = self._conn or await self._connect()
             try:
                 async with asyncio.timeout(CALL_SECONDS_MAX):
                     with named_errors():
-                        await cursor.execute(call.sql, call.args, prepare=self._prepare)
-                        return await cursor.fetchall()
+                        if self._prepare:
+                            return await conn.wait(conn.spoken.carry(call))
+                        async with conn.cursor(binary=True) as cursor:
+                            return await (await cursor.execute(call.sql, call.args)).fetchall()
             except TimeoutError as silence:
                 await self._drop()
                 raise ServerUnavailable(f"no answer to {call.name} in {CALL_SECONDS_MAX:.0f} s") from silence
@@ -65,20 +65,17 @@ class Line:
                 await self._drop()
                 raise
 
-    async def _connected(self) -> AsyncCursor[Any]:
-        if self._cursor is None:
-            self._conn = await aconnect(
-                self.dsn, LeanConnection, prepare_threshold=0 if self._prepare else None
-            )
-            self._cursor = self._conn.cursor(binary=True)
-            if self._raw_moments:
-                # A timestamp is an eight byte integer on the wire; making a datetime of it took longer than
-                # reading the rest of a job.
-                self._cursor.adapters.register_loader("timestamptz", Int8BinaryLoader)
-        return self._cursor
+    async def _connect(self) -> LeanConnection:
+        conn = await aconnect(self.dsn, LeanConnection, prepare_threshold=None)
+        if self._raw_moments:
+            # A timestamp is an eight byte integer on the wire; making a datetime of it took longer than
+            # reading the rest of a job.
+            conn.adapters.register_loader("timestamptz", Int8BinaryLoader)
+        self._conn = conn
+        return conn
 
     async def _drop(self) -> None:
-        conn, self._conn, self._cursor = self._conn, None, None
+        conn, self._conn = self._conn, None
         if conn is not None:
             with contextlib.suppress(Exception):
                 await conn.close()

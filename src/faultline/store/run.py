@@ -2,20 +2,23 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from threading import Lock
 from time import monotonic
 from typing import Any, TypeVar
 
+import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.errors import InternalError_
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
+from faultline.errors import DatabaseError
 from faultline.store.arrays import teach
 from faultline.store.call import Call
 from faultline.store.connect import acheck_quiet, aconnect, agreet, check_quiet, connect, conninfo, greet
 from faultline.store.faults import named_errors, was_swapped
+from faultline.store.lean import LeanConnection, PlainConnection
 
 T = TypeVar("T")
 
@@ -42,21 +45,32 @@ class Store:
 
     def __init__(self, dsn: str, *, prepare: bool = True, connections_max: int = POOL_MAX) -> None:
         self.dsn = dsn
+        self._prepare = prepare
         self._options = {"autocommit": True, "prepare_threshold": 2 if prepare else None}
         self._connections_max = connections_max
-        self._pool: ConnectionPool[Connection[Any]] | None = None
+        self._pool: ConnectionPool[PlainConnection] | None = None
         self._opening = Lock()
 
-    def run(self, call: Call[T]) -> T:
-        """Carry one call, in a transaction of its own."""
+    def run(self, call: Call[T], hint: Call[Any] | None = None) -> T:
+        """Carry one call, in a transaction of its own; a hint, if given, right behind its commit."""
         with self.connection() as conn:
             for _ in range(SWAPS_MAX):
                 try:
-                    return self.run_in(conn, call)
+                    return self._carry(conn, call, hint)
                 except InternalError_ as fault:
                     if not was_swapped(fault):
                         raise
-            return self.run_in(conn, call)
+            return self._carry(conn, call, hint)
+
+    def _carry(self, conn: PlainConnection, call: Call[T], hint: Call[Any] | None) -> T:
+        if self._prepare:
+            with named_errors():
+                return call.read(conn.wait(conn.spoken.carry(call, hint)))
+        answer = self.run_in(conn, call)
+        if hint is not None:
+            with suppress(psycopg.Error, DatabaseError):
+                self.run_in(conn, hint)
+        return answer
 
     @staticmethod
     def run_in(conn: Connection[Any], call: Call[T]) -> T:
@@ -81,7 +95,7 @@ class Store:
                 yield _read(*waiting.popleft())
 
     @contextmanager
-    def connection(self) -> Iterator[Connection[Any]]:
+    def connection(self) -> Iterator[PlainConnection]:
         """A connection of the pool, in autocommit mode."""
         pool = self._open()
         with named_errors():
@@ -92,7 +106,7 @@ class Store:
             pool.putconn(conn)
 
     @staticmethod
-    def _lend(pool: ConnectionPool[Connection[Any]]) -> Connection[Any]:
+    def _lend(pool: ConnectionPool[PlainConnection]) -> PlainConnection:
         until = monotonic() + POOL_WAIT_SECONDS
         while True:
             try:
@@ -101,14 +115,15 @@ class Store:
                 if monotonic() >= until:
                     raise PoolTimeout(_none_came_free()) from None
 
-    def _open(self) -> ConnectionPool[Connection[Any]]:
+    def _open(self) -> ConnectionPool[PlainConnection]:
         with self._opening:
             if self._pool is None:
                 # One connection by hand first: a pool that cannot connect only says that it waited.
                 with connect(self.dsn) as conn:
                     greet(conn)
                 self._pool = ConnectionPool(
-                    conninfo(self.dsn), kwargs=self._options, min_size=1, max_size=self._connections_max,
+                    conninfo(self.dsn), connection_class=PlainConnection, kwargs=self._options,
+                    min_size=1, max_size=self._connections_max,
                     reconnect_timeout=POOL_TRY_SECONDS, check=check_quiet, open=True,
                 )  # fmt: skip
             return self._pool
@@ -125,20 +140,31 @@ class AsyncStore:
 
     def __init__(self, dsn: str, *, prepare: bool = True, connections_max: int = POOL_MAX) -> None:
         self.dsn = dsn
+        self._prepare = prepare
         self._options = {"autocommit": True, "prepare_threshold": 2 if prepare else None}
         self._connections_max = connections_max
-        self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
+        self._pool: AsyncConnectionPool[LeanConnection] | None = None
 
-    async def run(self, call: Call[T]) -> T:
-        """Carry one call, in a transaction of its own."""
+    async def run(self, call: Call[T], hint: Call[Any] | None = None) -> T:
+        """Carry one call, in a transaction of its own; a hint, if given, right behind its commit."""
         async with self.connection() as conn:
             for _ in range(SWAPS_MAX):
                 try:
-                    return await self.run_in(conn, call)
+                    return await self._carry(conn, call, hint)
                 except InternalError_ as fault:
                     if not was_swapped(fault):
                         raise
-            return await self.run_in(conn, call)
+            return await self._carry(conn, call, hint)
+
+    async def _carry(self, conn: LeanConnection, call: Call[T], hint: Call[Any] | None) -> T:
+        if self._prepare:
+            with named_errors():
+                return call.read(await conn.wait(conn.spoken.carry(call, hint)))
+        answer = await self.run_in(conn, call)
+        if hint is not None:
+            with suppress(psycopg.Error, DatabaseError):
+                await self.run_in(conn, hint)
+        return answer
 
     @staticmethod
     async def run_in(conn: AsyncConnection[Any], call: Call[T]) -> T:
@@ -166,7 +192,7 @@ class AsyncStore:
                     yield await _aread(*waiting.popleft())
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+    async def connection(self) -> AsyncIterator[LeanConnection]:
         """A connection of the pool, in autocommit mode."""
         pool = await self._open()
         with named_errors():
@@ -177,7 +203,7 @@ class AsyncStore:
             await pool.putconn(conn)
 
     @staticmethod
-    async def _lend(pool: AsyncConnectionPool[AsyncConnection[Any]]) -> AsyncConnection[Any]:
+    async def _lend(pool: AsyncConnectionPool[LeanConnection]) -> LeanConnection:
         until = monotonic() + POOL_WAIT_SECONDS
         while True:
             try:
@@ -186,13 +212,14 @@ class AsyncStore:
                 if monotonic() >= until:
                     raise PoolTimeout(_none_came_free()) from None
 
-    async def _open(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+    async def _open(self) -> AsyncConnectionPool[LeanConnection]:
         if self._pool is None:
             async with await aconnect(self.dsn) as conn:
                 await agreet(conn)
             if self._pool is None:  # another coroutine may have opened it while we greeted
-                pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
-                    conninfo(self.dsn), kwargs=self._options, min_size=1, max_size=self._connections_max,
+                pool: AsyncConnectionPool[LeanConnection] = AsyncConnectionPool(
+                    conninfo(self.dsn), connection_class=LeanConnection, kwargs=self._options,
+                    min_size=1, max_size=self._connections_max,
                     reconnect_timeout=POOL_TRY_SECONDS, check=acheck_quiet, open=False,
                 )  # fmt: skip
                 self._pool = pool

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from faultline.errors import CannotConnect, ReadOnlyServer, ServerUnavailable
+from faultline.failpoints import reach
 from faultline.store import calls
 from faultline.store.line import Line
 from faultline.telemetry import emit
@@ -58,10 +59,12 @@ class Rounds:
         share = EARLY if self.on_duty else LATE
         self.on_duty = await self.line.run(calls.round_(self.tick * share))
         if self.on_duty:
+            reach("round.won")
             await self._walk()
         elif not self._expects:
             return tick * STANDBY_TICKS
         await _alone("promote", promote(self.line))
+        reach("round.promoted")
         next_due = await self.line.run(calls.next_due())
         self._expects = next_due is not None and next_due < tick
         return tick if next_due is None else min(tick, max(next_due, SOONEST))
@@ -71,6 +74,7 @@ class Rounds:
         if began < self._walk_at:
             return
         await _alone("reap", reap(self.line))
+        reach("round.reaped")
         await _alone("rescue", rescue(self.line))
         ended = time.monotonic()
         self._walk_at = ended + (ended - began) * SHARE - self.tick.total_seconds()

@@ -1,4 +1,4 @@
-"""A child: a process beside a worker that runs handlers with run="process", one at a time.
+"""A child: a process beside a worker that runs handlers with run="process", and suspects, one at a time.
 
 Started as `python -m faultline.worker.child FD`; everything else comes over that line. Handlers run in the
 main thread, a second thread listens to the worker.
@@ -27,6 +27,7 @@ from faultline.worker.ending import raised, returned
 from faultline.worker.errand import Errand, Loans
 from faultline.worker.pacemaker import go_with_parent
 from faultline.worker.wire import (
+    Began,
     Begin,
     Greeting,
     Left,
@@ -34,6 +35,7 @@ from faultline.worker.wire import (
     Ready,
     Stop,
     ToChild,
+    Unable,
     ended,
     framed,
     frames_to_child,
@@ -91,16 +93,21 @@ class Child:
         if greeting.log_json is not None:
             configure_logging(json=greeting.log_json, level=greeting.log_level)
         failpoints.arm_from_environment()
+        failpoints.worker = greeting.parent
         install_context()
-        unable: dict[str, str] = {}
+        found = {task: self._find(place, task) for task, place in greeting.places.items()}
+        self.say(Ready({task: why for task, why in found.items() if why is not None}))
+
+    def _find(self, place: places.Place, task: str) -> str | None:
+        """Import a handler; answers why it cannot be done."""
         places.importing = True
-        for task, place in greeting.places.items():
-            try:
-                self._specs[task] = places.find(place, task)
-            except BaseException as error:
-                unable[task] = f"a child process could not import task {task}: {describe_error(error)}"
-        places.importing = False
-        self.say(Ready(unable))
+        try:
+            self._specs[task] = places.find(place, task)
+        except BaseException as error:
+            return f"a child process could not import task {task}: {describe_error(error)}"
+        finally:
+            places.importing = False
+        return None
 
     def _listen(self) -> None:
         frames = frames_to_child()
@@ -130,12 +137,16 @@ class Child:
 
     def _work(self, begin: Begin, loans: Loans) -> None:
         """One job, from its first word to its outcome."""
+        if not self._is_able(begin):
+            return
         spec = self._specs[begin.task]
         self._errand = errand = Errand.begin(begin, spec, self, loans)
+        failpoints.reach("child.begun")
         try:
             told = ended(begin.turn, self._attempt(errand, spec))
         except Exception as error:  # an outcome of the user's own making that cannot be told
             told = ended(begin.turn, Failed(describe_error(error)))
+        failpoints.reach("child.ended")
         errand.close()
         self._errand = None
         _flush()
@@ -143,6 +154,16 @@ class Child:
             self.say(told)
         except OSError:  # the worker has gone, or the handler has closed what it did not open
             os._exit(EXIT_UNHEARD)
+
+    def _is_able(self, begin: Begin) -> bool:
+        """A suspect's handler is found first, and that it was is told: an import that dies is no crash."""
+        if begin.place is None:
+            return True
+        if begin.task not in self._specs and (why := self._find(begin.place, begin.task)) is not None:
+            self.say(Unable(begin.turn, why))
+            return False
+        self.say(Began(begin.turn))
+        return True
 
     def _attempt(self, errand: Errand, spec: TaskSpec) -> Outcome | LeaseLost | None:
         context = copy_context()

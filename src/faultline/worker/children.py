@@ -16,7 +16,7 @@ from faultline.worker.board import Board
 from faultline.worker.hand import Hand
 from faultline.worker.places import Place
 from faultline.worker.spawned import Spawned
-from faultline.worker.ward import Ward
+from faultline.worker.ward import CannotRunHere, NoChild, Ward
 from faultline.worker.wire import Greeting
 
 log = logging.getLogger("faultline.worker")
@@ -28,17 +28,17 @@ WAIT_SHARE = 0.25
 """Which part of its time a job may wait for a child; then it goes back, with its attempt, for any worker."""
 
 NO_CHILD_PAUSE = timedelta(seconds=1)
+NO_CHILD_PAUSE_MAX = timedelta(minutes=1)
+"""How long a job waits for which the system had no process: doubled while it stays so."""
+
+UNABLE_PAUSE = timedelta(seconds=15)
 
 AskRows = Callable[[Hand, Exception], Awaitable[None]]
 """Finds out what became of a commit in which its process died."""
 
 
-class NoChild(Exception):
-    """The system has no process for us now."""
-
-
 class Children:
-    """Up to `children_max` processes, each of which runs one job at a time."""
+    """Up to `most` processes, each of which runs one job at a time."""
 
     def __init__(
         self,
@@ -47,33 +47,56 @@ class Children:
         places: dict[str, Place],
         board: Board,
         ask_rows: AskRows,
+        most: int,
     ) -> None:
         self._config = config
         self._settings = settings
         self._places = places
         self._board = board
         self._ask_rows = ask_rows
-        self._room = asyncio.Semaphore(config.children_max)
+        self._most = most
+        self._room = asyncio.Semaphore(most)
+        self._refused_times = 0
         self._idle: dict[Ward, asyncio.TimerHandle] = {}
         self._all: set[Ward] = set()
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def run(self, hand: Hand) -> Outcome | LeaseLost | None:
         """Run one job in a child, when one is free."""
+        try:
+            return await self.run_at(hand, fresh=hand.job.crashes > 1)
+        except CannotRunHere as unable:
+            log.error("job %d (%s) is left for another worker: %s", hand.job.id, hand.job.task, unable)
+            return Snooze(UNABLE_PAUSE, str(unable))
+
+    async def run_at(
+        self, hand: Hand, place: Place | None = None, *, fresh: bool = False
+    ) -> Outcome | LeaseLost | None:
+        """The same for a handler that the child has to find first; `fresh`: where nothing has run before."""
         if not await self._has_room(hand):
             return Released("no child process came free in time")
         ward: Ward | None = None
         try:
-            ward = await self._take()
-            return await ward.run(hand)
+            ward = await (self._take_fresh() if fresh else self._take())
+            outcome = await ward.run(hand, place)
+            self._refused_times = 0
+            return outcome
         except NoChild as refused:
-            log.error("job %d (%s): %s", hand.job.id, hand.job.task, refused)
-            return Snooze(NO_CHILD_PAUSE, str(refused))
+            return self._put_off(hand, refused)
         except HandlerDied as died:
             await self._died(hand, died)
             raise
         finally:
             self._let_go(ward)
+
+    def _put_off(self, hand: Hand, refused: NoChild) -> Snooze:
+        """Not the job's fault: it waits with its attempt given back, longer each time."""
+        pause = min(NO_CHILD_PAUSE * 2 ** min(self._refused_times, 10), NO_CHILD_PAUSE_MAX)
+        self._refused_times += 1
+        log.error(
+            "job %d (%s) waits for %g s: %s", hand.job.id, hand.job.task, pause.total_seconds(), refused
+        )
+        return Snooze(pause, str(refused))
 
     async def _has_room(self, hand: Hand) -> bool:
         """Wait for a place among the children, but not so long that little of the job's time is left."""
@@ -92,6 +115,14 @@ class Children:
             timer.cancel()
             if ward.fit:
                 return ward
+            self._dismiss(ward, None)
+        return await self._start()
+
+    async def _take_fresh(self) -> Ward:
+        """A new one; where that would be one too many, the coldest of the idle ones leaves for it."""
+        if len(self._all) >= self._most and self._idle:
+            ward = next(iter(self._idle))
+            self._idle.pop(ward).cancel()
             self._dismiss(ward, None)
         return await self._start()
 

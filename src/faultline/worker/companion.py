@@ -10,11 +10,13 @@ import sys
 from typing import IO
 
 from faultline import failpoints
+from faultline.worker.pulse import read_vital
 from faultline.worker.shelf import Shelf
 
 log = logging.getLogger("faultline.worker")
 
 LOOK_EVERY = 0.2
+STOPPED_LOOKS_MAX = 3
 RESTART_EVERY_MAX = 5.0
 START_WAIT = 5.0
 
@@ -63,12 +65,16 @@ class Companion:
 
     async def watch(self) -> None:
         """Replace it whenever it dies."""
-        pause = LOOK_EVERY
+        pause, stopped = LOOK_EVERY, 0
         while True:
             await asyncio.sleep(pause)
             if self.process is not None and self.process.poll() is None:
                 pause = LOOK_EVERY
+                stopped = stopped + 1 if read_vital(self.process.pid).state in ("T", "t") else 0
+                if stopped == STOPPED_LOOKS_MAX:  # one that is frozen alone, while we are not, renews nothing
+                    self.process.kill()
                 continue
+            stopped = 0
             pause = min(pause * 2, RESTART_EVERY_MAX)
             await self._replace()
 

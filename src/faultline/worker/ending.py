@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 from faultline.args import encode_result
-from faultline.errors import AlreadySettled, FaultlineError, LeaseLost
+from faultline.errors import AlreadySettled, FaultlineError, LeaseLost, TransactionOpen
 from faultline.outcome import Cancel, Dead, Done, Failed, Outcome, Snooze
 from faultline.worker.hand import Hand
 from faultline.worker.judge import after_raise, after_refusal
@@ -23,6 +23,9 @@ def returned(hand: Hand, value: Any) -> Outcome | LeaseLost | None:
         return None
     if hand.lost is not None:
         return after_refusal(hand.lost)
+    if hand.in_block:
+        # Its rows are not committed yet: a success recorded now would be one without them.
+        raise TransactionOpen("the handler returned while its job.transaction() was still open; await it")
     if value is None:
         return NOTHING
     return value if isinstance(value, WORDS) else Done(encode_result(value, hand.job.task))

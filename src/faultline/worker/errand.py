@@ -1,6 +1,7 @@
 """A job in a child's hand: as in the worker's, and what job.transaction comes to is told to the worker."""
 
 import asyncio
+import os
 from functools import cached_property
 from typing import Any, Final, Protocol
 
@@ -40,7 +41,8 @@ class Loans:
     @cached_property
     def lender(self) -> Lender:
         how: dict[str, Any] = {"prepare": self._prepare, "connections_max": CONNECTIONS_MAX}
-        return Lender(Store(self._dsn, **how), AsyncStore(self._dsn, **how), self.board, self._loop)
+        stores = Store(self._dsn, **how), AsyncStore(self._dsn, **how)
+        return Lender(*stores, self.board, self._loop, os.getpid(), self._prepare)
 
     def close(self, loop: asyncio.Runner) -> None:
         if "lender" in self.__dict__:

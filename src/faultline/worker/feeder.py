@@ -147,6 +147,7 @@ class Feeder:
                 if kept := await self.line.fetch(_again(call)):
                     return kept
                 sent = time.monotonic()
+            reach("claim.sending")
             return await self.line.fetch(call)
 
         rows = await self.outage.outlast(ask)

@@ -52,6 +52,8 @@ class Hand(msgspec.Struct, eq=False):
     """True once job.transaction has committed: nothing more is to be said."""
     lost: LeaseLost | None = None
     """What job.transaction was refused with: it stands, even when the handler swallowed it."""
+    in_block: bool = False
+    """True while a job.transaction of it is open: one at a time, and none when its handler returns."""
     abandoned: bool = False
     """True when its thread would not stop: the slot is given up, the thread may still run."""
 

@@ -2,11 +2,12 @@
 
 from datetime import datetime, timedelta
 
-from faultline.errors import ConfigError, LeaseLost
+from faultline.errors import ConfigError, HandlerDied, LeaseLost
 from faultline.job import LedgerEntry
-from faultline.outcome import Cancel, Dead, Done, Failed, Outcome, Released, Snooze
+from faultline.outcome import Cancel, Crashed, Dead, Done, Failed, Outcome, Released, Snooze
 from faultline.retry import Again, Bury, Ignore, Retry, decide, from_json
 from faultline.store.line import OUTAGE
+from faultline.task import MAX_CRASHES
 from faultline.telemetry import describe_error
 from faultline.worker.hand import Hand
 
@@ -33,11 +34,24 @@ def outcome_of(hand: Hand, error: BaseException) -> Outcome:
     """What the retry rules make of an error."""
     match decide(_rules(hand), hand.job.attempt, error):
         case Again(delay, note):
-            return Failed(f"{describe_error(error)}\n{note}".rstrip(), delay)
+            said = f"{describe_error(error)}\n{note}".rstrip()
+            return _crashed(hand, error, said, delay) or Failed(said, delay)
         case Bury(reason):
             return Dead(reason or describe_error(error))
         case Ignore():
             return Done(None)
+
+
+def _crashed(hand: Hand, error: BaseException, said: str, delay: timedelta) -> Crashed | None:
+    """A crash, where it is one: a process that ended, or its memory did, perhaps of a neighbour's doing."""
+    most = hand.spec.max_crashes if hand.spec else MAX_CRASHES
+    match error:
+        case HandlerDied():
+            return Crashed(said, error.signature, delay, error.alone, most)
+        case MemoryError():
+            return Crashed(said, "out of memory", delay, False, most)
+        case _:
+            return None
 
 
 def _rules(hand: Hand) -> Retry:

@@ -20,6 +20,7 @@ import psycopg
 from psycopg import Connection
 
 from faultline.errors import FaultlineError
+from faultline.failpoints import arm_from_environment, reach
 from faultline.store import calls
 from faultline.store.connect import connect
 from faultline.store.run import Store
@@ -87,9 +88,13 @@ class Pacemaker:
         try:
             if self.conn is None:
                 self.conn = self._connect()
+            if due:  # not the first word of all, which only says that it is there
+                reach("beat.sending")
             beats = Store.run_in(
                 self.conn, calls.heartbeat(leases, timedelta(seconds=self.lease), self.worker)
             )
+            if due:
+                reach("beat.sent")
         except (FaultlineError, psycopg.Error):
             self._hang_up()
             return
@@ -130,6 +135,7 @@ def main() -> None:
     )  # Ctrl-C is for the worker, which still needs its leases to finish
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     go_with_parent()
+    arm_from_environment()
     said = json.loads(sys.stdin.readline())
     board = Board.open(int(sys.argv[1]), int(sys.argv[2]))
     Pacemaker(board, said["dsn"], said["lease"], said["worker"], Pulse(said["parent"])).run()

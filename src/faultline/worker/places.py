@@ -6,6 +6,8 @@ child looks there and nowhere else.
 
 import importlib
 import importlib.util
+import inspect
+import re
 import sys
 from collections.abc import Iterable
 from functools import reduce
@@ -75,6 +77,26 @@ def find(place: Place, task: str) -> TaskSpec:
     return spec
 
 
+def suspects_place_of(spec: TaskSpec) -> Place:
+    """Where a child finds the handler of a suspect, which never asked for a process: so only if it is safe.
+
+    A script that has no guard does its work whenever it is imported, and would do it again.
+    """
+    place = place_of(spec)
+    module = sys.modules[spec.handler.__module__]
+    if module.__name__ in MAINS and not _is_guarded(module):
+        raise ConfigError('its script has no `if __name__ == "__main__":`, so importing it would run it')
+    return place
+
+
+def _is_guarded(script: ModuleType) -> bool:
+    try:
+        source = inspect.getsource(script)
+    except (OSError, TypeError):
+        return False
+    return re.search(r"^if\s+__name__\s*==", source, re.MULTILINE) is not None
+
+
 def refuse_a_worker_in_a_child() -> None:
     """A script that starts a worker when it is imported would start one in each child, without end."""
     if importing:
@@ -106,6 +128,6 @@ def _look(module: ModuleType | None, name: str) -> Any:
 
 def _cannot_find(spec: TaskSpec, why: str) -> ConfigError:
     return ConfigError(
-        f'task {spec.name} has run="process", but a child process could not find its handler: {why}. '
-        'Decorate a function at the top of a module with @app.task(run="process"), and keep its name'
+        f'task {spec.name} has run="{spec.run}", but a child process could not find its handler: {why}. '
+        "Decorate a function at the top of a module with @app.task, and keep its name"
     )

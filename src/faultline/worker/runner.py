@@ -14,7 +14,7 @@ from typing import Any
 
 from faultline.errors import LeaseLost
 from faultline.failpoints import reach
-from faultline.outcome import Dead, Done, Failed, Outcome
+from faultline.outcome import Crashed, Dead, Done, Failed, Outcome
 from faultline.task import TaskSpec
 from faultline.telemetry import current, emit
 from faultline.telemetry.events import hears
@@ -24,6 +24,7 @@ from faultline.worker.hand import Hand
 from faultline.worker.judge import after_stop, unknown_task
 from faultline.worker.settler import Settler
 from faultline.worker.shelf import Shelf
+from faultline.worker.suspects import Suspects
 from faultline.worker.threads import Threads
 
 log = logging.getLogger("faultline.worker")
@@ -38,11 +39,14 @@ TURN_MAX = 0.01
 class Runners:
     """N coroutines over one shelf; plain handlers run in threads, those that ask for it in children."""
 
-    def __init__(self, shelf: Shelf, settler: Settler, worker: int, children: Children) -> None:
+    def __init__(
+        self, shelf: Shelf, settler: Settler, worker: int, children: Children, suspects: Suspects
+    ) -> None:
         self.shelf = shelf
         self.settler = settler
         self.worker = worker
         self.children = children
+        self.suspects = suspects
         self.threads = Threads(shelf.config.threads_max)
         self._away: dict[Hand, asyncio.Event] = {}
         self._clean = copy_context()
@@ -114,6 +118,8 @@ class Runners:
             reach("started")
             if spec.run == "process":
                 outcome = await self.children.run(hand)
+            elif hand.job.crashes and self.suspects.take(spec):
+                outcome = await self.suspects.run(hand)
             else:
                 # Decoded here, inside this job's own try: a bad row harms only itself.
                 kwargs = spec.codec.decode(hand.args)
@@ -188,11 +194,11 @@ class Runners:
 
     def _tell(self, hand: Hand, outcome: Outcome | LeaseLost | None) -> None:
         """The attempt has ended; failures are told to those who listen for less, too."""
-        failed = isinstance(outcome, Failed | Dead)
+        failed = isinstance(outcome, Failed | Crashed | Dead)
         level = logging.INFO if failed else logging.DEBUG
         if hears(level):
             facts = self._facts(hand) | {"outcome": "Settled" if hand.settled else type(outcome).__name__}
-            if isinstance(outcome, Failed):
+            if isinstance(outcome, Failed | Crashed):
                 facts["error"] = outcome.error.partition("\n")[0]
             emit("execution_finished", level, **facts)
 

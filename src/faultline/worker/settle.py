@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any, assert_never
 
 from faultline.lease import Lease
-from faultline.outcome import Cancel, Dead, Done, Failed, Outcome, Released, Snooze
+from faultline.outcome import Cancel, Crashed, Dead, Done, Failed, Outcome, Released, Snooze
 from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.rows import Answer
@@ -22,6 +22,8 @@ def settle(lease: Lease, outcome: Outcome) -> Call[Any]:
             return calls.complete(lease, result)
         case Failed(error, delay):
             return calls.fail(lease, error, RETRY_PAUSE if delay is None else delay)
+        case Crashed(error, signature, delay, alone, most):
+            return calls.crash(lease, error, signature, alone=alone, max_crashes=most, delay=delay)
         case Snooze(delay, reason):
             return calls.snooze(lease, delay, as_text(reason))
         case Cancel(reason):
@@ -49,7 +51,7 @@ def is_recorded(outcome: Outcome, entry: str) -> bool:
     match outcome:
         case Done():
             return entry == "succeeded"
-        case Failed():
+        case Failed() | Crashed():
             return entry in ("failed", "dead")
         case Snooze():
             return entry == "snoozed"

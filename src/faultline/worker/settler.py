@@ -7,7 +7,7 @@ from collections import deque
 
 from faultline.errors import CannotConnect, FaultlineError, LeaseLost, OutcomeUnknown
 from faultline.failpoints import reach
-from faultline.outcome import Dead, Done, Failed, Outcome, Snooze
+from faultline.outcome import Dead, Done, Failed, Outcome, Released, Snooze
 from faultline.store import calls
 from faultline.store.line import OUTAGE, Line
 from faultline.store.rows import Answer
@@ -136,7 +136,7 @@ class Settler:
     async def _settle_many(self, batch: list[Hand], line: Line) -> None:
         """One call for all of them; who is not answered for got through."""
         try:
-            reach("commit.sending")
+            reach("settle.sending")
             answers = await line.run(settle_many(batch, self.worker))
         except Exception as trouble:  # rows will tell which of them got through, one by one
             if isinstance(trouble, OUTAGE):
@@ -205,11 +205,12 @@ class Settler:
             if unanswered and await self._is_told(hand, outcome):
                 return
             unanswered = True
+            reach("release.sending" if isinstance(outcome, Released) else "settle_one.sending")
             await self.single_line.run(settle(hand.lease, await self._reconsidered(hand, outcome)))
 
         try:
             await self.outage.outlast(say)
-            reach("settled")
+            reach("release.sent" if isinstance(outcome, Released) else "settled")
         except LeaseLost as lost:
             await self._record_refusal(hand, lost)
 

@@ -8,6 +8,9 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
+
+KERNEL = Path("/proc/vmstat")
 
 
 class Spawned:
@@ -32,11 +35,17 @@ class Spawned:
                 self.line.close()
                 raise
         self.pid = self._process.pid
+        self._oom_kills = oom_kills()
 
     @property
     def exit_code(self) -> int | None:
         """None as long as it is there; below zero, the signal that ended it."""
         return self._process.poll()
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether it was killed, and the kernel has killed for want of memory since it was started."""
+        return self.exit_code == -signal.SIGKILL and oom_kills() > self._oom_kills
 
     def kill(self) -> None:
         """End it and all it has started, now."""
@@ -52,7 +61,7 @@ class Spawned:
         return self.exit_code is not None
 
 
-def described(exit_code: int) -> str:
+def described(exit_code: int, out_of_memory: bool = False) -> str:
     """How a process ended, in words.
 
     >>> described(7), described(-11)
@@ -61,7 +70,30 @@ def described(exit_code: int) -> str:
     if exit_code >= 0:
         return f"ended with exit code {exit_code}"
     hint = "; the kernel does that when memory runs out" if -exit_code == signal.SIGKILL else ""
+    if out_of_memory:
+        hint = ", when the kernel had no memory left"
     return f"was killed by {_signal_name(-exit_code)}{hint}"
+
+
+def signature(exit_code: int, out_of_memory: bool = False) -> str:
+    """The same in a word or two: what crashes of one kind have in common.
+
+    >>> signature(7), signature(-11), signature(-9, out_of_memory=True)
+    ('exit code 7', 'SIGSEGV', 'out of memory (SIGKILL)')
+    """
+    if exit_code >= 0:
+        return f"exit code {exit_code}"
+    name = _signal_name(-exit_code)
+    return f"out of memory ({name})" if out_of_memory else name
+
+
+def oom_kills() -> int:
+    """How often the kernel has killed a process for want of memory; 0 where it does not tell."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in KERNEL.read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
 
 
 def _signal_name(number: int) -> str:

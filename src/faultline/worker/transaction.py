@@ -1,6 +1,7 @@
 """job.transaction: the handler's rows, the job's success and its ledger entry, together or not at all."""
 
 import asyncio
+import os
 import time
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from faultline.errors import (
     OutcomeUnknown,
     ServerUnavailable,
     SyncInAsync,
+    TransactionEnded,
+    TransactionOpen,
 )
 from faultline.failpoints import reach
 from faultline.store import calls
@@ -32,6 +35,9 @@ FENCE_FIRST = (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE)
 
 RESOLVE_PAUSE = 0.1
 
+AS_NEW = "reset session authorization; reset all; unlisten *; select pg_advisory_unlock_all(); discard temp;"
+"""What a handler left in its session, the next one must not find: a role, a search_path, a lock."""
+
 
 class Lender(NamedTuple):
     """Who lends a handler its connection: pools for threads and for the loop, made when first needed."""
@@ -40,6 +46,9 @@ class Lender(NamedTuple):
     astore: AsyncStore
     board: Board
     loop: asyncio.AbstractEventLoop
+    pid: int
+    own_session: bool
+    """Whether a connection is a session: behind a pooler it is not, and nothing can be put in order there."""
 
 
 class WorkTransaction:
@@ -67,8 +76,13 @@ class WorkTransaction:
 
     def __enter__(self) -> Connection[Any]:
         _check_loop(None)
-        self._loan = self._lender.store.connection()
-        self._conn = self._loan.__enter__()
+        self._take_turn()
+        try:
+            self._loan = self._lender.store.connection()
+            self._conn = self._loan.__enter__()
+        except BaseException:
+            self._loan, self._hand.in_block = None, False
+            raise
         try:
             with named_errors():
                 if self._isolation is not None:
@@ -78,6 +92,7 @@ class WorkTransaction:
             if self._isolation in FENCE_FIRST:
                 Store.run_in(self._conn, calls.fence(self._hand.lease))
                 self._hand.fenced = True
+            reach("effect.before")
         except BaseException as error:
             self._remember(error)
             self._give_back()
@@ -97,6 +112,7 @@ class WorkTransaction:
             self._give_back()
 
     def _commit(self) -> None:
+        reach("effect.after")
         self._hand.committing = True
         try:
             self._complete()
@@ -114,6 +130,7 @@ class WorkTransaction:
     def _complete(self) -> None:
         try:
             self._check_deadline()
+            self._check_begun()
             reach("commit.sending")
             Store.run_in(self._conn, calls.complete(self._hand.lease, self._result))
         except OUTAGE:
@@ -138,20 +155,32 @@ class WorkTransaction:
         loan, self._loan = self._loan, None
         if loan is None:
             return
-        self._hand.fenced = False
-        if self._is_clean():
-            if self._isolation is not None:
-                self._conn.isolation_level = None
-        else:
+        self._hand.fenced = self._hand.in_block = False
+        if not (self._is_clean() and self._is_as_new()):
             self._conn.close()
         loan.__exit__(None, None, None)
+
+    def _is_as_new(self) -> bool:
+        try:
+            if self._isolation is not None:
+                self._conn.isolation_level = None
+            if self._lender.own_session:
+                self._conn.execute(AS_NEW, prepare=False)
+        except psycopg.Error:
+            return False
+        return True
 
     # in the loop
 
     async def __aenter__(self) -> AsyncConnection[Any]:
         _check_loop(self._lender.loop)
-        self._loan = self._lender.astore.connection()
-        self._conn = await self._loan.__aenter__()
+        self._take_turn()
+        try:
+            self._loan = self._lender.astore.connection()
+            self._conn = await self._loan.__aenter__()
+        except BaseException:
+            self._loan, self._hand.in_block = None, False
+            raise
         try:
             with named_errors():
                 if self._isolation is not None:
@@ -161,6 +190,7 @@ class WorkTransaction:
             if self._isolation in FENCE_FIRST:
                 await AsyncStore.run_in(self._conn, calls.fence(self._hand.lease))
                 self._hand.fenced = True
+            reach("effect.before")
         except BaseException as error:
             self._remember(error)
             await self._agive_back()
@@ -180,6 +210,7 @@ class WorkTransaction:
             await self._agive_back()
 
     async def _acommit(self) -> None:
+        reach("effect.after")
         self._hand.committing = True
         try:
             await self._acomplete()
@@ -197,6 +228,7 @@ class WorkTransaction:
     async def _acomplete(self) -> None:
         try:
             self._check_deadline()
+            self._check_begun()
             reach("commit.sending")
             await AsyncStore.run_in(self._conn, calls.complete(self._hand.lease, self._result))
         except OUTAGE:
@@ -220,13 +252,24 @@ class WorkTransaction:
         loan, self._loan = self._loan, None
         if loan is None:
             return
-        self._hand.fenced = False
-        if self._is_clean():
+        self._hand.fenced = self._hand.in_block = False
+        fit = False
+        try:
+            fit = self._is_clean() and await self._ais_as_new()
+        finally:  # a job that is stopped just now must not keep the connection from the others
+            if not fit:
+                await self._conn.close()
+            await loan.__aexit__(None, None, None)
+
+    async def _ais_as_new(self) -> bool:
+        try:
             if self._isolation is not None:
                 await self._conn.set_isolation_level(None)
-        else:
-            await self._conn.close()
-        await loan.__aexit__(None, None, None)
+            if self._lender.own_session:
+                await self._conn.execute(AS_NEW, prepare=False)
+        except psycopg.Error:
+            return False
+        return True
 
     # in both
 
@@ -234,6 +277,26 @@ class WorkTransaction:
         """Whether the next handler may have this connection: nothing left open, rows as it expects them."""
         self._conn.row_factory = tuple_row
         return bool(self._conn.info.transaction_status == TransactionStatus.IDLE)
+
+    def _take_turn(self) -> None:
+        """One block at a time, in the process that holds the lease."""
+        if os.getpid() != self._lender.pid:
+            raise FaultlineError(
+                "job.transaction() was entered in a forked child, which has its parent's connections; "
+                "commit in the parent"
+            )
+        if self._hand.in_block:
+            raise TransactionOpen(f"job {self._hand.job_id} has a job.transaction() open; a job commits once")
+        self._hand.in_block = True
+
+    def _check_begun(self) -> None:
+        """Without its transaction the success would be recorded alone, whatever became of the rows."""
+        closed_by_hand = self._conn.closed and not self._conn.broken
+        if closed_by_hand or self._conn.info.transaction_status == TransactionStatus.IDLE:
+            raise TransactionEnded(
+                "the handler itself ended the transaction it was lent, by COMMIT, ROLLBACK or close(); leave "
+                "that to job.transaction(), and use conn.transaction() for a savepoint"
+            )
 
     def _check_deadline(self) -> None:
         """Do not even try with a lease that may have ended: the database would refuse, but at a cost."""

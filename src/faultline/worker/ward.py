@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
-from datetime import timedelta
+from dataclasses import replace
 from typing import cast
 
 from faultline.errors import HandlerDied, LeaseLost
-from faultline.outcome import Outcome, Snooze
+from faultline.outcome import Crashed, Outcome
 from faultline.worker.board import Board
 from faultline.worker.hand import Hand
-from faultline.worker.spawned import Spawned, described
+from faultline.worker.places import Place
+from faultline.worker.spawned import Spawned, described, signature
 from faultline.worker.wire import (
     Ask,
+    Began,
     Begin,
     Ended,
     FromChild,
@@ -21,6 +23,7 @@ from faultline.worker.wire import (
     Now,
     Ready,
     Stop,
+    Unable,
     framed,
     frames_from_child,
     lease_lost,
@@ -53,7 +56,13 @@ COMMIT_WAIT = 30.0
 Longer than a connection takes to notice that nobody is there; after it the rows are asked.
 """
 
-UNABLE_PAUSE = timedelta(seconds=15)
+
+class NoChild(Exception):
+    """The system has no process for us now."""
+
+
+class CannotRunHere(Exception):
+    """No handler for this job in this child; nothing of the job has run."""
 
 
 class Ward(asyncio.Protocol):
@@ -68,6 +77,8 @@ class Ward(asyncio.Protocol):
         self._hand: Hand | None = None
         self._known: frozenset[str] = frozenset()
         self._unable: dict[str, str] = {}
+        self._began = False
+        self._cannot: str | None = None
         loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = loop.create_future()
         self._ended: asyncio.Future[Ended | None] = loop.create_future()
@@ -85,16 +96,18 @@ class Ward(asyncio.Protocol):
         """Whether another job may be given to it: it was not killed, and has not gone."""
         return not self._broken and self.process.exit_code is None
 
-    async def run(self, hand: Hand) -> Outcome | LeaseLost | None:
-        """Have one job run; HandlerDied if the child ends before the handler does."""
+    async def run(self, hand: Hand, place: Place | None = None) -> Outcome | LeaseLost | None:
+        """Have one job run; HandlerDied if the child ends before the handler does.
+
+        With a place it is a suspect, whose handler the child has to find first.
+        """
         if not self._ready.done():
             await asyncio.wait((self._ready,))
-        if unable := await self._why_unable(hand):
-            log.error("job %d (%s) is left for another worker: %s", hand.job.id, hand.job.task, unable)
-            return Snooze(UNABLE_PAUSE, unable)
+        await self._check_able(hand, place)
         self._hand, self._ended = hand, asyncio.get_running_loop().create_future()
+        self._began, self._cannot = place is None, None
         self.begun += 1
-        self._say(Begin.of(self.begun, hand.lease, hand.job, hand.args, hand.retry))
+        self._say(Begin.of(self.begun, hand.lease, hand.job, hand.args, hand.retry, place))
         try:
             await self._until_ended(hand)
         except asyncio.CancelledError:
@@ -102,19 +115,51 @@ class Ward(asyncio.Protocol):
             raise
         finally:
             self._hand = None
-        told = self._ended.result() if self._ended.done() else None
-        if told is None:
-            how = await self._how_it_died()
-            raise HandlerDied(f"the process of job {hand.job.id} ({hand.job.task}) {how}")
-        return outcome_of(told, hand.lease)
+        return await self._what_came_of(hand)
 
-    async def _why_unable(self, hand: Hand) -> str | None:
+    async def _what_came_of(self, hand: Hand) -> Outcome | LeaseLost | None:
+        told = self._ended.result() if self._ended.done() else None
+        if self._cannot is not None:
+            raise CannotRunHere(self._cannot)
+        if told is not None:
+            return self._blamed(hand, outcome_of(told, hand.lease))
+        how, mark = await self._how_it_died()
+        if not self._began and self._alone:
+            raise CannotRunHere(f"a child process {how} while it imported task {hand.job.task}")
+        if not self._began:  # of something that ran there before
+            raise NoChild(f"a child process {how} before it had begun task {hand.job.task}")
+        died = f"the process of job {hand.job.id} ({hand.job.task}) {how}"
+        raise HandlerDied(died, mark, alone=self._alone)
+
+    @property
+    def _alone(self) -> bool:
+        """Whether nothing ran here before: then nobody else can have left anything behind to die of."""
+        return self.begun == 1
+
+    def _blamed(self, hand: Hand, outcome: Outcome | LeaseLost | None) -> Outcome | LeaseLost | None:
+        """A crash that the child lived to tell, of its memory: it is fit for no other job after that."""
+        if not isinstance(outcome, Crashed):
+            return outcome
+        self._broken = True
+        most = hand.spec.max_crashes if hand.spec is not None else outcome.max_crashes
+        return replace(outcome, alone=self._alone, max_crashes=most)
+
+    async def _check_able(self, hand: Hand, place: Place | None) -> None:
         if self._broken:
-            how = await self._how_it_died()
-            return f"a child process {how} while it imported its handlers, {hand.job.task} among them"
+            how, _ = await self._how_it_died()
+            if place is not None:
+                raise NoChild(f"a child process {how} as it was started")
+            raise CannotRunHere(
+                f"a child process {how} while it imported its handlers, {hand.job.task} among them"
+            )
+        if place is not None:
+            return
         if hand.job.task not in self._known:
-            return f"task {hand.job.task} was defined after this worker had started; start it again"
-        return self._unable.get(hand.job.task)
+            raise CannotRunHere(
+                f"task {hand.job.task} was defined after this worker had started; start it again"
+            )
+        if unable := self._unable.get(hand.job.task):
+            raise CannotRunHere(unable)
 
     async def _until_ended(self, hand: Hand) -> None:
         patience = COMMIT_WAIT
@@ -137,13 +182,15 @@ class Ward(asyncio.Protocol):
             if not self._ended.done() or self._ended.result() is None:
                 self.kill("it was told to stop, and did not")
 
-    async def _how_it_died(self) -> str:
+    async def _how_it_died(self) -> tuple[str, str]:
+        """In words, and in short."""
         if not await self.process.gone_within(LAST_WORDS_WAIT):
             self.kill("it closed its line to the worker")
         code = await self.end()
         if code is None or self._killed_for is not None:
-            return f"was killed: {self._killed_for}"
-        return described(code)
+            return f"was killed: {self._killed_for}", f"its worker: {self._killed_for}"
+        starved = self.process.out_of_memory
+        return described(code, starved), signature(code, starved)
 
     def kill(self, why: str) -> None:
         self._broken = True
@@ -187,6 +234,11 @@ class Ward(asyncio.Protocol):
                 self._unable = unable
                 if not self._ready.done():
                     self._ready.set_result(None)
+            case Began(turn) if turn == self.begun:
+                self._began = True
+            case Unable(turn, why) if turn == self.begun and not self._ended.done():
+                self._cannot = why
+                self._ended.set_result(None)
             case Ask(turn):
                 self._say(self._left(self._hand if turn == self.begun else None))
             case Now(turn) if turn == self.begun and self._hand is not None:

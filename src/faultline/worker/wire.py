@@ -1,7 +1,8 @@
 """What a worker and its children say to each other: JSON with a length before it, and nothing that runs.
 
 worker to child    Greeting, then Begin a job; Left answers Ask, Stop says that the lease is gone
-child to worker    Ready, then for each job Ask and Now where it uses job.transaction, and Ended
+child to worker    Ready, then for each job Ask and Now where it uses job.transaction, and Ended; of a suspect
+                   Began before that, or Unable
 """
 
 import struct
@@ -14,7 +15,7 @@ import msgspec
 from faultline.errors import LeaseLost, LossReason
 from faultline.job import Job
 from faultline.lease import Lease
-from faultline.outcome import Cancel, Dead, Done, Failed, Outcome, Released, Snooze
+from faultline.outcome import Cancel, Crashed, Dead, Done, Failed, Outcome, Released, Snooze
 from faultline.worker.places import Place
 from faultline.worker.settle import as_text
 
@@ -66,12 +67,17 @@ class Begin(Message, frozen=True):
     taken_at: float
     args: str
     retry: str | None
+    place: Place | None = None
+    """Where the handler of a suspect is: the greeting named those only that always run in children."""
 
     @classmethod
-    def of(cls, turn: int, lease: Lease, job: Job, args: str, retry: str | None) -> "Begin":
+    def of(
+        cls, turn: int, lease: Lease, job: Job, args: str, retry: str | None, place: Place | None = None
+    ) -> "Begin":
         return cls(
             turn, job.id, job.task, job.queue, job.attempt, job.max_attempts, job.crashes, job.token,
             job.key, job.created_at, lease.claim, lease.lease_for, lease.taken_at, args, retry,
+            place,
         )  # fmt: skip
 
     def lease(self) -> Lease:
@@ -99,6 +105,19 @@ class Ready(Message, frozen=True):
     """The child has imported what it needs; `unable` has the reason for each task that it could not."""
 
     unable: dict[str, str]
+
+
+class Unable(Message, frozen=True):
+    """The handler of a suspect cannot be found here; nothing of it has run."""
+
+    turn: int
+    why: str
+
+
+class Began(Message, frozen=True):
+    """The handler of a suspect was found and is called now: what happens from here on is its own doing."""
+
+    turn: int
 
 
 class Ask(Message, frozen=True):
@@ -136,17 +155,18 @@ class Ended(Message, frozen=True):
     text: str | None = None
     delay: timedelta | None = None
     lost: Lost | None = None
+    signature: str | None = None
 
 
 ToChild = Greeting | Begin | Left | Stop
-FromChild = Ready | Ask | Now | Ended
+FromChild = Ready | Unable | Began | Ask | Now | Ended
 
 
 def ended(turn: int, outcome: Outcome | LeaseLost | None) -> Ended:
     """An outcome as it travels.
 
-    >>> ended(1, Snooze(timedelta(seconds=5), "not ready"))
-    Ended(turn=1, kind='Snooze', text='not ready', delay=datetime.timedelta(seconds=5), lost=None)
+    >>> ended(1, Cancel("withdrawn"))
+    Ended(turn=1, kind='Cancel', text='withdrawn', delay=None, lost=None, signature=None)
     """
     kind = type(outcome).__name__
     match outcome:
@@ -154,6 +174,8 @@ def ended(turn: int, outcome: Outcome | LeaseLost | None) -> Ended:
             return Ended(turn, kind, result)
         case Failed(error, delay):
             return Ended(turn, kind, as_text(error, None), delay)
+        case Crashed(error, signature, delay):
+            return Ended(turn, kind, as_text(error, None), delay, signature=signature)
         case Snooze(delay, reason):
             return Ended(turn, kind, as_text(reason), delay)
         case Cancel(reason) | Dead(reason) | Released(reason):
@@ -176,6 +198,8 @@ def outcome_of(told: Ended, lease: Lease) -> Outcome | LeaseLost | None:
             return Done(told.text)
         case "Failed":
             return Failed(text, told.delay)
+        case "Crashed":
+            return Crashed(text, told.signature or "", told.delay)
         case "Snooze":
             return Snooze(told.delay or timedelta(0), text)
         case "Cancel":

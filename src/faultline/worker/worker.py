@@ -32,10 +32,11 @@ from faultline.worker.feeder import Feeder
 from faultline.worker.hand import Hand
 from faultline.worker.outage import Outage
 from faultline.worker.overseer import Overseer
-from faultline.worker.places import places_of, refuse_a_worker_in_a_child
+from faultline.worker.places import Place, places_of, refuse_a_worker_in_a_child
 from faultline.worker.runner import Runners
 from faultline.worker.settler import Settler
 from faultline.worker.shelf import Shelf
+from faultline.worker.suspects import Suspects
 from faultline.worker.transaction import Lender, WorkTransaction, ask_rows
 
 log = logging.getLogger("faultline.worker")
@@ -104,7 +105,8 @@ class Worker:
         self._shelf = Shelf(self.config)
         self._shelf.left = stop_after
         self._lender = self._make_lender()
-        self._children = self._make_children()
+        self._children = self._make_children(self.places, self.config.children_max)
+        self._suspects = Suspects(self._make_children({}, self.config.suspects_max))
         companion = Companion(self._shelf, self.dsn, self.id)
         try:
             await companion.start()
@@ -113,7 +115,7 @@ class Worker:
             feeder = Feeder(self._shelf, lines[0], self.tasks, outage, self.id, self._begin, companion.hurry)
             await self._work(feeder, settler, companion, outage, until_empty, stop_after)
         finally:
-            await self._children.close()
+            await asyncio.gather(self._children.close(), self._suspects.close())
             await companion.stop()
             await self._goodbye(lines)
             self._shelf.board.close()
@@ -135,13 +137,15 @@ class Worker:
             AsyncStore(self.dsn, prepare=self.prepare, connections_max=self.config.jobs_max),
             self._shelf.board,
             asyncio.get_running_loop(),
+            os.getpid(),
+            self.prepare,
         )
 
-    def _make_children(self) -> Children:
+    def _make_children(self, places: dict[str, Place], most: int) -> Children:
         async def ask(hand: Hand, died: Exception) -> None:
             await ask_rows(hand, self._lender, died)
 
-        return Children(self.config, self.settings, self.places, self._shelf.board, ask)
+        return Children(self.config, self.settings, places, self._shelf.board, ask, most)
 
     def _begin(self, job: Job, result: Any, isolation: IsolationLevel | None) -> Transaction:
         """What job.transaction() calls, in the loop or in a thread: find the hand, lend it a connection."""
@@ -160,7 +164,7 @@ class Worker:
         until_empty: bool,
         stop_after: int | None,
     ) -> None:
-        runners = Runners(self._shelf, settler, self.id, self._children)
+        runners = Runners(self._shelf, settler, self.id, self._children, self._suspects)
         overseer = Overseer(self._shelf, outage, self.id)
         parts = [settler.run_batches(), settler.run_rest(), overseer.run(), companion.watch()]
         async with _together(parts), _together([runners.run() for _ in range(self.config.jobs_max)]) as stuck:

@@ -1,15 +1,15 @@
 -- LedgerReplays: task, lane, max_attempts and created_at are a job's for life; no transition changes them.
 with told as (
-  select entry.job_id, entry.task, entry.lane, entry.max_attempts, entry.created_at
+  select entry.job_id, entry.task::text collate "C" as task, entry.lane, entry.max_attempts, entry.created_at
   from faultline.ledger as entry where entry.job_id >= %(low)s and entry.job_id < %(high)s
   union all
-  select job.id, job.task, job.lane, job.max_attempts, job.created_at
+  select job.id, job.task::text collate "C", job.lane, job.max_attempts, job.created_at
   from faultline.active as job where job.id >= %(low)s and job.id < %(high)s
   union all
-  select job.id, job.task, job.lane, job.max_attempts, job.created_at
+  select job.id, job.task::text collate "C", job.lane, job.max_attempts, job.created_at
   from faultline.later as job where job.id >= %(low)s and job.id < %(high)s
   union all
-  select job.id, job.task, job.lane, job.max_attempts, job.created_at
+  select job.id, job.task::text collate "C", job.lane, job.max_attempts, job.created_at
   from faultline.dead as job where job.id >= %(low)s and job.id < %(high)s
 )
 select told.job_id,

@@ -3,5 +3,5 @@ select success.job_id, format('token %%s succeeded, and left no effect', success
 from faultline.ledger as success
 where success.outcome = 'succeeded'
   and success.task::text = any (%(tasks)s::text[])
-  and not exists (select from {effects} as effect where effect.job_id = success.job_id)
+  and not exists (select from {effects} as effect_row where effect_row.job_id = success.job_id)
 limit %(most)s

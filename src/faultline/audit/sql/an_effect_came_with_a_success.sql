@@ -8,10 +8,10 @@ with standing as (
   union all
   select entry.job_id, 'cancelled' from faultline.ledger as entry where entry.slot = 0 and entry.outcome = 'cancelled'
 )
-select effect.job_id, format('token %%s left an effect, and the job is %%s', effect.token, standing.state) as told, true as sure
-from {effects} as effect
-join standing on standing.id = effect.job_id
+select effect_row.job_id, format('token %%s left an effect, and the job is %%s', effect_row.token, standing.state) as told, true as sure
+from {effects} as effect_row
+join standing on standing.id = effect_row.job_id
 where not exists (
   select from faultline.ledger as success
-  where success.job_id = effect.job_id and success.outcome = 'succeeded')
+  where success.job_id = effect_row.job_id and success.outcome = 'succeeded')
 limit %(most)s

@@ -9,12 +9,12 @@ with dropped as (
   ) as number
   where to_regclass('faultline.ledger_' || number.range) is null
 )
-select effect.job_id, format('token %%s left an effect, and there is no trace of the job', effect.token) as told, true as sure
-from {effects} as effect
+select effect_row.job_id, format('token %%s left an effect, and there is no trace of the job', effect_row.token) as told, true as sure
+from {effects} as effect_row
 where not exists (select from faultline.lanes as lane where lane.keep = 'nothing')
-  and not exists (select from faultline.active as job where job.id = effect.job_id)
-  and not exists (select from faultline.later as job where job.id = effect.job_id)
-  and not exists (select from faultline.dead as job where job.id = effect.job_id)
-  and not exists (select from faultline.ledger as entry where entry.job_id = effect.job_id)
-  and effect.job_id / 1000000 not in (select dropped.range from dropped)
+  and not exists (select from faultline.active as job where job.id = effect_row.job_id)
+  and not exists (select from faultline.later as job where job.id = effect_row.job_id)
+  and not exists (select from faultline.dead as job where job.id = effect_row.job_id)
+  and not exists (select from faultline.ledger as entry where entry.job_id = effect_row.job_id)
+  and effect_row.job_id / 1000000 not in (select dropped.range from dropped)
 limit %(most)s

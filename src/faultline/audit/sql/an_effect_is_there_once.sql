@@ -1,9 +1,9 @@
 -- OneEffect: a job's effect is there once. A table that holds several kinds names them in a column `effect`.
-select effect.job_id,
+select effect_row.job_id,
        format('its effect is there %%s times, by tokens %%s', count(*),
-              string_agg(effect.token::text, ', ' order by effect.token)) as told,
+              string_agg(effect_row.token::text, ', ' order by effect_row.token)) as told,
        true as sure
-from {effects} as effect
-group by effect.job_id, to_jsonb(effect) ->> 'effect'
+from {effects} as effect_row
+group by effect_row.job_id, to_jsonb(effect_row) ->> 'effect'
 having count(*) > 1
 limit %(most)s

@@ -1,30 +1,30 @@
 -- TerminalStays: after its end a job stands in no table, has no newer lease and no second end.
 with ended as (
-  select entry.job_id, entry.slot, entry.token, entry.outcome
+  select entry.job_id, entry.token, entry.outcome
   from faultline.ledger as entry
   where entry.job_id >= %(low)s and entry.job_id < %(high)s
     and entry.outcome in ('succeeded', 'cancelled')
 ),
-after_it as (
-  select job.id, case when job.claim is null then 'queued again' else 'running again' end as what, null::bigint as above
+standing as (
+  select job.id, case when job.claim is null then 'queued again' else 'running again' end as what
   from faultline.active as job where job.id >= %(low)s and job.id < %(high)s
   union all
-  select job.id, 'queued again for later', null
-  from faultline.later as job where job.id >= %(low)s and job.id < %(high)s
+  select job.id, 'queued again for later' from faultline.later as job where job.id >= %(low)s and job.id < %(high)s
   union all
-  select job.id, 'dead as well', null
-  from faultline.dead as job where job.id >= %(low)s and job.id < %(high)s
-  union all
-  select entry.job_id, format('token %%s %%s after it', entry.token, entry.outcome), entry.token
-  from faultline.ledger as entry
-  where entry.job_id >= %(low)s and entry.job_id < %(high)s
-    and entry.token < 2305843009213693952
+  select job.id, 'dead as well' from faultline.dead as job where job.id >= %(low)s and job.id < %(high)s
 )
-select ended.job_id, format('%%s with token %%s, and %%s', ended.outcome, ended.token, after_it.what) as told, true as sure
+select ended.job_id, format('it %%s with token %%s, and is %%s', ended.outcome, ended.token, standing.what) as told, true as sure
 from ended
-join after_it on after_it.id = ended.job_id and coalesce(after_it.above > ended.token, true)
+join standing on standing.id = ended.job_id
 union all
-select ended.job_id, format('it ended %%s times: %%s', count(*), string_agg(ended.outcome::text, ', ' order by ended.token)), true
+select ended.job_id,
+       format('it %%s with token %%s, and token %%s %%s after it', ended.outcome, ended.token, newer.token, newer.outcome), true
+from ended
+join faultline.ledger as newer on newer.job_id = ended.job_id and newer.token > ended.token
+where newer.job_id >= %(low)s and newer.job_id < %(high)s
+  and newer.token < 2305843009213693952
+union all
+select ended.job_id, format('it ended %%s times, with tokens from %%s to %%s', count(*), min(ended.token), max(ended.token)), true
 from ended
 group by ended.job_id
 having count(*) > 1

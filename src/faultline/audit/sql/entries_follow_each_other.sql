@@ -1,20 +1,22 @@
 -- LedgerReplays: each lease takes up the counts where the one before it left them.
--- Failed and expired keep the attempt, snoozed and released give it back, a replay of the dead begins anew.
-with entries as (
-  select entry.job_id, entry.slot, entry.token, entry.outcome, entry.attempt, entry.crashes, entry.claim is not null as leased,
-         bool_or(entry.token >= 2305843009213693952) over (partition by entry.job_id) as damaged
+-- Failed and expired keep the attempt, snoozed and released give it back, a replay of the dead begins anew. An expired
+-- lease is a crash; a failure, or a death, may have been one, and nothing else is.
+with damaged as (   -- quarantine tells of damage by hand; before and after it nothing adds up
+  select entry.job_id
   from faultline.ledger as entry
   where entry.job_id >= %(low)s and entry.job_id < %(high)s
+    and entry.token >= 2305843009213693952
 ),
 followed as (
-  select entries.*,
-         lag(entries.token) over in_order as token_before,
-         coalesce(lag(case entries.outcome when 'dead' then 0 when 'snoozed' then entries.attempt - 1
-                      when 'released' then entries.attempt - 1 else entries.attempt end) over in_order, 0) as attempt_before,
-         coalesce(lag(case entries.outcome when 'dead' then 0 else entries.crashes end) over in_order, 0) as crashes_before
-  from entries
-  where not entries.damaged   -- quarantine tells of damage by hand; before and after it nothing adds up
-  window in_order as (partition by entries.job_id order by entries.token, entries.slot = 0)
+  select entry.job_id, entry.token, entry.outcome, entry.attempt, entry.crashes, entry.claim is not null as leased,
+         lag(entry.token) over in_order as token_before,
+         coalesce(lag(case entry.outcome when 'dead' then 0 when 'snoozed' then entry.attempt - 1
+                      when 'released' then entry.attempt - 1 else entry.attempt end) over in_order, 0) as attempt_before,
+         coalesce(lag(case entry.outcome when 'dead' then 0 else entry.crashes end) over in_order, 0) as crashes_before
+  from faultline.ledger as entry
+  where entry.job_id >= %(low)s and entry.job_id < %(high)s
+    and entry.job_id not in (select damaged.job_id from damaged)
+  window in_order as (partition by entry.job_id order by entry.token, entry.slot = 0)
 )
 select followed.job_id,
        format('token %%s %%s in attempt %%s after %%s crashes; %%s left attempt %%s, %%s crashes', followed.token, followed.outcome,
@@ -24,5 +26,5 @@ select followed.job_id,
 from followed
 where followed.attempt <> followed.attempt_before + followed.leased::int
    or followed.crashes - followed.crashes_before not between (followed.outcome = 'expired')::int
-                                                         and (followed.outcome in ('expired', 'dead'))::int
+                                                         and (followed.outcome in ('expired', 'failed', 'dead'))::int
 limit %(most)s

@@ -14,6 +14,10 @@ declare
   outlined        int[];
   through_ids     bigint[];
   through_claims  uuid[];
+  places          tid[];
+  their_results   text[];
+  has_results     boolean := cardinality(array_remove(results, null)) > 0;   -- most handlers return nothing
+  deleted         int;
 begin
   perform faultline.be_durable();
 
@@ -26,43 +30,50 @@ begin
 
   -- A subquery a job, then their places on the page, which cannot change while we hold their locks: not joins, for which the
   -- planner may read a whole index, by what it was told of the table. Nobody is waited for, so the order of locks is free.
-  with held as materialized (
-    select job.*, done.result
-    from (
-      select distinct on (named.id, named.claim) named.id, named.token, named.claim, named.result   -- said twice, done once
-      from unnest(complete_many.ids, complete_many.tokens, complete_many.claims, complete_many.results)
-        as named (id, token, claim, result)
-    ) as done
-    cross join lateral (
-      select job.id, job.token, job.created_at, job.claimed_at, job.claim, job.lane, job.claimed_by, job.attempt,
-             job.max_attempts, job.crashes, job.task, job.key, job.args, job.ctid as place
-      from faultline.active as job
-      where job.id = done.id and job.token = done.token and job.claim = done.claim
-      for no key update skip locked
-    ) as job
-  ),
-  gone as (
+  -- Locked in one statement and deleted in the next: a beat that came after the first began has made another version of
+  -- its row, which is locked, and which the same statement would not see to delete.
+  select array_agg(done.id), array_agg(done.claim), array_agg(job.place), array_agg(done.result)
+  into through_ids, through_claims, places, their_results
+  from unnest(complete_many.ids, complete_many.tokens, complete_many.claims, complete_many.results)
+    as done (id, token, claim, result)
+  cross join lateral (
+    select job.ctid as place
+    from faultline.active as job
+    where job.id = done.id and job.token = done.token and job.claim = done.claim
+    for no key update skip locked
+  ) as job;
+
+  with gone as (
     delete from faultline.active as job
-    where job.ctid = any (array(select held.place from held))
+    where job.ctid = any (places)
+    returning job.id, job.token, job.created_at, job.claimed_at, job.claim, job.lane, job.claimed_by, job.attempt,
+              job.max_attempts, job.crashes, job.task, job.key, job.args
   ),
   kept as (
     insert into faultline.ledger (
       job_id, slot, token, created_at, claimed_at, settled_at, claim, lane, worker, attempt,
       max_attempts, crashes, outcome, task, key, args, result)
-    select held.id, 0, held.token, held.created_at, held.claimed_at, moment, held.claim, held.lane, held.claimed_by,
-           held.attempt, held.max_attempts, held.crashes, 'succeeded', held.task, held.key,
-           case when held.lane <> all (outlined) then held.args end,
-           case when held.lane <> all (outlined) then held.result::faultline.document end
-    from held
-    where held.lane <> all (silent)
+    select gone.id, 0, gone.token, gone.created_at, gone.claimed_at, moment, gone.claim, gone.lane, gone.claimed_by,
+           gone.attempt, gone.max_attempts, gone.crashes, 'succeeded', gone.task, gone.key,
+           case when gone.lane <> all (outlined) then gone.args end,
+           case when has_results and gone.lane <> all (outlined)
+                then their_results[array_position(through_ids, gone.id)]::faultline.document end
+    from gone
+    where gone.lane <> all (silent)
   ),
   lapsed as (
     update faultline.keys as named
     set until = moment + named.keep_for
-    where named.key = any (array(select held.key from held where held.key is not null))
-      and named.job_id = any (array(select held.id from held where held.key is not null))
+    where named.key = any (array(select gone.key from gone where gone.key is not null))
+      and named.job_id = any (array(select gone.id from gone where gone.key is not null))
   )
-  select array_agg(held.id), array_agg(held.claim) into through_ids, through_claims from held;
+  select count(*) into deleted from gone;
+
+  -- Named twice, a job is done once. Locked and not deleted cannot be, and must not commit.
+  if deleted <> coalesce(cardinality(through_ids), 0)
+     and deleted <> (select count(distinct done.id) from unnest(through_ids) as done (id)) then
+    raise exception 'of % locked jobs only % were deleted', cardinality(through_ids), deleted;
+  end if;
 
   if cardinality(ids) > coalesce(cardinality(through_ids), 0) then
     return query select * from faultline.answer_the_rest(

@@ -21,13 +21,27 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  ids bigint[];
+  place  bigint;
+  line   int;
 begin
-  ids := array(select made.id from faultline.enqueue_many(
-    task => enqueue.task, args => array[enqueue.args::text], queue => enqueue.queue, priority => enqueue.priority,
-    run_at => enqueue.run_at, delay => enqueue.delay, max_attempts => enqueue.max_attempts,
-    lease_for => enqueue.lease_for, timeout => enqueue.timeout, retry => enqueue.retry,
-    keys => case when enqueue.key is not null then array[enqueue.key::text] end, key_for => enqueue.key_for) as made);
-  return ids[1];
+  if key is not null or run_at is not null or delay is not null then
+    return (array(select made.id from faultline.enqueue_many(
+      task => enqueue.task, args => array[enqueue.args::text], queue => enqueue.queue, priority => enqueue.priority,
+      run_at => enqueue.run_at, delay => enqueue.delay, max_attempts => enqueue.max_attempts,
+      lease_for => enqueue.lease_for, timeout => enqueue.timeout, retry => enqueue.retry,
+      keys => case when enqueue.key is not null then array[enqueue.key::text] end, key_for => enqueue.key_for) as made))[1];
+  end if;
+
+  -- One job for now, as most are: as enqueue_many does it, without its detours.
+  perform faultline.be_durable();
+  select lane.id into line
+  from faultline.lanes as lane
+  where lane.queue = enqueue.queue and lane.priority = enqueue.priority;
+
+  place := nextval('faultline.places');
+  insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args)
+  values (place, place, faultline.now(), coalesce(line, faultline.lane_of(enqueue.queue, enqueue.priority)),
+          enqueue.max_attempts, enqueue.task, enqueue.lease_for, enqueue.timeout, enqueue.retry, enqueue.args);
+  return place;
 end;
 $$;

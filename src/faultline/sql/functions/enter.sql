@@ -12,7 +12,7 @@ declare
 begin
   select * into lane from faultline.lanes where lanes.id = job.lane;
 
-  if enter.outcome <> 'succeeded' or lane.keep <> 'nothing' then
+  if enter.outcome <> 'succeeded' or lane.keep is distinct from 'nothing' then
     insert into faultline.ledger (
       job_id, slot, token, created_at, claimed_at, settled_at, claim, lane, worker, attempt,
       max_attempts, crashes, outcome, task, key, error, args, result)

@@ -16,6 +16,7 @@ begin
   job.attempt := waiting.attempt;
   job.max_attempts := waiting.max_attempts;
   job.crashes := waiting.crashes;
+  job.crashes_alone := waiting.crashes_alone;
   job.task := waiting.task;
   job.key := waiting.key;
   job.lease_for := waiting.lease_for;

@@ -11,6 +11,7 @@ declare
   moment    timestamptz := faultline.now();
   held_ids  bigint[];
   held_by   uuid[];
+  places    tid[];
 begin
   -- Without this check a missing lease would reach to the deadline: least() passes over a null.
   if heartbeat.lease is null then
@@ -32,14 +33,14 @@ begin
       where job.id = beat.id and job.token = beat.token and job.claim = beat.claim
       for no key update skip locked
     ) as job
-  ),
-  beaten as (
-    -- Never shorter, and never past the hard deadline.
-    update faultline.active as job
-    set lease_until = greatest(job.lease_until, least(moment + coalesce(job.lease_for, heartbeat.lease), job.deadline_at))
-    where job.ctid = any (array(select held.place from held))
   )
-  select array_agg(held.id), array_agg(held.claim) into held_ids, held_by from held;
+  select array_agg(held.id), array_agg(held.claim), array_agg(held.place) into held_ids, held_by, places from held;
+
+  -- A statement of its own, as in complete_many: it sees the version that was locked. Never shorter, and never past the
+  -- hard deadline.
+  update faultline.active as job
+  set lease_until = greatest(job.lease_until, least(moment + coalesce(job.lease_for, heartbeat.lease), job.deadline_at))
+  where job.ctid = any (places);
 
   perform faultline.worker_seen(heartbeat.worker, moment);
 
@@ -58,7 +59,9 @@ begin
       else 'lost'
     end
   from unnest(heartbeat.ids, heartbeat.tokens, heartbeat.claims) as beat (id, token, claim)
-  left join unnest(held_ids, held_by) as held (id, claim) on held.id = beat.id and held.claim = beat.claim
+  left join lateral (
+    select mine.id from unnest(held_ids, held_by) as mine (id, claim) where mine.id = beat.id and mine.claim = beat.claim limit 1
+  ) as held on true   -- named twice, answered twice, not four times
   left join faultline.active as job
     on held.id is null and job.id = beat.id and job.token = beat.token and job.claim = beat.claim
   left join faultline.ledger as ended on held.id is null and ended.job_id = beat.id and ended.slot = 0;

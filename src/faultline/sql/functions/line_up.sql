@@ -5,8 +5,9 @@ language sql
 volatile
 as $$
   insert into faultline.active (
-    id, pos, token, created_at, lane, attempt, max_attempts, crashes, task, key, lease_for, timeout, retry, error, args)
+    id, pos, token, created_at, lane, attempt, max_attempts, crashes, task, key, lease_for, timeout, retry, error, args,
+    crashes_alone)
   values (
     job.id, nextval('faultline.places'), job.token, job.created_at, job.lane, job.attempt, job.max_attempts, job.crashes,
-    job.task, job.key, job.lease_for, job.timeout, job.retry, job.error, job.args)
+    job.task, job.key, job.lease_for, job.timeout, job.retry, job.error, job.args, job.crashes_alone)
 $$;

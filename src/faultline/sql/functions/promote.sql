@@ -27,9 +27,11 @@ begin
   ),
   lined_up as (
     insert into faultline.active (
-      id, pos, token, created_at, lane, attempt, max_attempts, crashes, task, key, lease_for, timeout, retry, error, args)
+      id, pos, token, created_at, lane, attempt, max_attempts, crashes, task, key, lease_for, timeout, retry, error, args,
+      crashes_alone)
     select taken.id, nextval('faultline.places'), taken.token, taken.created_at, taken.lane, taken.attempt, taken.max_attempts,
-           taken.crashes, taken.task, taken.key, taken.lease_for, taken.timeout, taken.retry, taken.error, taken.args
+           taken.crashes, taken.task, taken.key, taken.lease_for, taken.timeout, taken.retry, taken.error, taken.args,
+           taken.crashes_alone
     from taken
     returning lane
   )

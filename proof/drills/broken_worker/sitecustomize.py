@@ -1,0 +1,49 @@
+"""Loaded by each process of a sabotaged drill as it starts: breaks the worker as FAULTLINE_MUTANT says."""
+
+import os
+from contextlib import nullcontext
+from typing import Any
+
+
+def effects_apart() -> None:
+    """job.transaction lends a connection that commits every statement by itself."""
+    from faultline.worker.transaction import WorkTransaction
+
+    enter = WorkTransaction.__enter__
+
+    def without_a_block(self: WorkTransaction) -> Any:
+        conn = enter(self)
+        self._block.__exit__(None, None, None)
+        self._block = nullcontext()
+        return conn
+
+    WorkTransaction.__enter__ = without_a_block  # type: ignore[method-assign]
+
+
+def two_at_once() -> None:
+    """A worker starts an attempt of a job whose older attempt still runs in it."""
+    from faultline.worker.shelf import Shelf
+
+    Shelf.at_work_on = lambda self: {}  # type: ignore[method-assign]
+
+
+def guess_lost_commits() -> None:
+    """A commit whose reply was lost is taken for one that did not happen, and nobody asks the rows.
+
+    Both lines of defence: left alone, the settler finds that the job it was told to put off had succeeded.
+    """
+    from faultline.worker.settler import Settler
+    from faultline.worker.transaction import WorkTransaction
+
+    def guess(self: WorkTransaction, broken: Exception) -> None:
+        self._judge("running", broken)
+
+    async def not_committed(self: Settler, hand: Any) -> bool:
+        return False
+
+    WorkTransaction._resolve = guess  # type: ignore[method-assign]
+    Settler._committed = not_committed  # type: ignore[method-assign]
+
+
+if mutant := os.environ.get("FAULTLINE_MUTANT"):
+    globals()[mutant]()

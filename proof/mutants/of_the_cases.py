@@ -1,0 +1,202 @@
+"""Mutants of the cases in docs/cases.md: each takes away what keeps one of them harmless."""
+
+from proof.mutants.mutant import Mutant, Patch, sql, worker
+
+TABLES = "tests/cases/test_x_hands_in_the_tables.py"
+CALLS = "tests/cases/test_x_calls_nobody_should_make.py"
+BLOCK = "proof/cases/test_x_the_handlers_own_transaction.py"
+DATABASE = "proof/cases/test_d_databases_that_misbehave.py"
+
+MUTANTS = (
+    Mutant(
+        "a job whose lane was deleted falls through a join", "G1",
+        f"{TABLES}::test_x1_a_job_whose_lane_was_deleted_still_fails_into_its_retry",
+        (sql("put_back", "left join faultline.lanes", "join faultline.lanes"),),
+    ),
+    Mutant(
+        "a success without a lane leaves no entry", "G12",
+        f"{TABLES}::test_x1_a_job_whose_lane_was_deleted_still_succeeds_with_an_entry",
+        (sql("enter", "lane.keep is distinct from 'nothing' then", "lane.keep <> 'nothing' then"),),
+    ),
+    Mutant(
+        "a job number that comes again may end again", "G12",
+        f"{TABLES}::test_x2_numbers_that_were_reset_by_hand_end_no_job_twice",
+        (
+            Patch(
+                "sql/migrations/0004_ledger.sql", "constraint a_job_ends_once primary key (job_id, slot),",
+                "constraint a_job_ends_once primary key (job_id, slot, token),",
+            ),
+            sql("partitions", "primary key (job_id, slot)'", "primary key (job_id, slot, token)'"),
+        ),
+    ),
+    Mutant(
+        "tokens that were reset begin again", "G14",
+        f"{TABLES}::test_x2_tokens_that_were_reset_by_hand_still_grow_for_each_job",
+        (sql("claim", "greatest(number, job.token + 1)", "number"),),
+    ),
+    Mutant(
+        "strays of the ledger are deleted, not moved", "G12",
+        f"{TABLES}::test_x3_a_ledger_without_a_range_for_the_newest_jobs_keeps_their_ends",
+        (sql("partitions", "'insert into faultline.ledger_%s select * from strays'", "'insert into faultline.ledger_%s select * from strays where false'"),),
+    ),
+    Mutant(
+        "what a queue keeps does not reach its lanes", "G12",
+        f"{TABLES}::test_x4_a_queue_told_to_keep_nothing_while_its_job_runs_still_fences_it",
+        (sql("keep", "  update faultline.lanes as lane set keep = keep.what where lane.queue = keep.queue;\n", ""),),
+    ),
+    Mutant(
+        "a lease granted later than now is taken", "G5",
+        f"{TABLES}::test_x5_the_clock_set_back_between_claim_and_reap_takes_nothing_early",
+        (sql("reap", "and job.lease_until < moment", "and (job.lease_until < moment or job.claimed_at > moment)"),),
+    ),
+    Mutant(
+        "complete does not ask for the token", "G4",
+        f"{CALLS}::test_x6_a_claim_id_used_twice_still_tells_an_old_lease_from_a_new_one",
+        (sql("complete", "\n    and job.token = complete.token", ""),),
+    ),
+    Mutant(
+        "a lease named twice in a beat is answered four times", "G10",
+        f"{CALLS}::test_x7_a_beat_that_names_a_lease_twice_gets_one_answer_for_each_time",
+        (sql("heartbeat", "and mine.claim = beat.claim limit 1", "and mine.claim = beat.claim"),),
+    ),
+    Mutant(
+        "workers of one name are one worker", "G2",
+        f"{CALLS}::test_x8_two_workers_of_one_name_do_not_keep_each_others_leases",
+        (sql(
+            "worker_started", "  insert into faultline.workers (",
+            "  select known.id into number from faultline.workers as known where known.name = worker_started.name;\n"
+            "  if found then return number; end if;\n  insert into faultline.workers (",
+        ),),
+    ),
+    Mutant(
+        "one of two settlings in a transaction may be refused alone", "G3",
+        f"{CALLS}::test_x9_whoever_settles_for_another_in_one_transaction_settles_nothing",
+        (sql("complete", "perform faultline.refuse(complete.job_id, complete.token);", "return;"),),
+    ),
+    Mutant(
+        "a lease said twice in one batch is completed twice", "G3",
+        "tests/sql/test_complete_many.py::test_the_same_lease_twice_in_one_batch_gets_through_once",
+        (sql(
+            "complete_many",
+            "\n     and deleted <> (select count(distinct done.id) from unnest(through_ids) as done (id)) then", " then",
+        ),),
+        red_by=("RaiseException",),
+    ),
+    Mutant(
+        "a claim takes any room, none and less than none", "G13",
+        "tests/sql/test_claim.py::test_room_goes_from_1_to_1000",
+        (sql("claim", "if coalesce(room, 0) not between 1 and 1000 then", "if false then"),),
+    ),
+    Mutant(
+        "a lease may begin longer than its deadline", "G9",
+        "tests/sql/test_claim.py::test_a_lease_never_begins_longer_than_the_hard_end",
+        (sql(
+            "claim", "moment + least(coalesce(job.lease_for, claim.lease), coalesce(job.timeout, claim.timeout))",
+            "moment + coalesce(job.lease_for, claim.lease)",
+        ),),
+    ),
+    Mutant(
+        "complete goes by the search_path of its caller", "G4",
+        "tests/sql/test_roles.py::test_every_verb_that_runs_as_its_owner_has_a_fixed_search_path",
+        (sql("complete", "set search_path = pg_catalog, pg_temp\n", ""),),
+    ),
+    Mutant(
+        "a restored backup's leases are told apart by their tokens", "G14",
+        "tests/cases/test_d17_a_backup_is_restored.py::test_d17_a_worker_of_the_future_cannot_settle_what_the_past_has_claimed",
+        (sql("complete", "\n    and job.claim = complete.claim", ""),),
+    ),
+    Mutant(
+        "a success waits for no disk where its role asked for less", "G1",
+        f"{DATABASE}::test_d7_a_success_outlives_a_crash_though_its_role_asked_for_less",
+        (sql("be_durable", "perform set_config('synchronous_commit', 'on', true);", "null;"),),
+    ),
+    Mutant(
+        "the pacemaker connects for each beat", "G10",
+        f"{DATABASE}::test_d9_when_no_connection_is_left_an_enqueue_fails_at_once_and_leases_hold",
+        (worker("pacemaker", "        self.seen_at = sent\n", "        self.seen_at = sent\n        self._hang_up()\n"),),
+    ),
+    Mutant(
+        "a table that is locked for long is the worker's end", "G10",
+        "tests/worker/test_concurrency.py::test_d11_a_table_locked_for_long_costs_nobody_anything",
+        (Patch("store/line.py", '_NOT_NOW = ("40", "55P03", ', '_NOT_NOW = ("40", '),),
+        red_by=("LockNotAvailable",),
+    ),
+    Mutant(
+        "a reply that is nonsense is the worker's end", "G7",
+        "proof/cases/test_n_networks_that_misbehave.py::test_n9_a_reply_that_is_nonsense_leaves_no_bad_state",
+        (Patch("store/faults.py", " or type(fault) in _NO_REPLY", ""),),
+        red_by=("DatabaseError",),
+    ),
+    Mutant(
+        "a database that is away by its name is the worker's end", "G10",
+        f"{DATABASE}::test_x16_a_database_that_is_renamed_under_its_worker_is_waited_for",
+        (Patch("store/line.py", "OUTAGE = (CannotConnect, ServerUnavailable, ReadOnlyServer)", "OUTAGE = (ServerUnavailable, ReadOnlyServer)"),),
+    ),
+    Mutant(
+        "the worker believes whatever it hears", "G13",
+        f"{DATABASE}::test_x17_wake_ups_that_somebody_else_sends_are_only_hints",
+        (worker("worker", "        if not queue or queue in self.config.queues:\n", "        assert not queue or queue in self.config.queues\n        if queue is not None:\n"),),
+    ),
+    Mutant(
+        "a broken connection is kept while the rows are asked", "G7",
+        f"{DATABASE}::test_x18_a_worker_with_one_of_everything_still_resolves_a_lost_commit",
+        (worker("transaction", "            await self._agive_back()\n            await self._aresolve(broken)\n", "            await self._aresolve(broken)\n"),),
+    ),
+    Mutant(
+        "a hint that fails fails the enqueue", "G1",
+        "tests/client/test_hints.py::test_a_hint_that_fails_does_not_fail_the_enqueue",
+        (Patch("store/spoken.py", "            except Error:  # no reason to refuse the call\n                hint = None", "            except Error:\n                raise RuntimeError"),),
+        red_by=("RuntimeError",),
+    ),
+    Mutant(
+        "whoever was refused in a batch is taken for settled", "G4",
+        "tests/worker/test_settling.py::test_one_busy_one_late_and_one_cancelled_do_not_hold_up_their_batch",
+        (worker("settler", 'self._say_refused(hand, answer.reason or "gone", answer.current_token)\n            ended', "pass\n            ended"),),
+    ),
+    Mutant(
+        "a worker does not look at its own deadline before it commits", "G5",
+        "tests/worker/test_transaction.py::test_a_handler_that_swallows_the_loss_altogether_does_not_succeed",
+        (worker("transaction", "if hand.stopping or hand.seconds_left(self._lender.board) <= 0:\n            reason", "if hand.stopping:\n            reason"),),
+    ),
+    Mutant(
+        "a handler may end its transaction by hand", "G3",
+        f"{BLOCK}::test_x10_a_handler_that_ends_the_transaction_itself_does_not_succeed",
+        (worker("transaction", "if closed_by_hand or self._conn.info.transaction_status == TransactionStatus.IDLE:", "if False:"),),
+    ),
+    Mutant(
+        "a job may have two blocks at once", "G3",
+        f"{BLOCK}::test_x11_a_block_inside_a_block_of_the_same_job_is_refused",
+        (worker("transaction", "        if self._hand.in_block:\n", "        if False:\n"),),
+    ),
+    Mutant(
+        "a success is recorded while its block is open", "G3",
+        f"{BLOCK}::test_x12_a_handler_that_returns_with_its_block_open_has_failed",
+        (worker("ending", "    if hand.in_block:\n", "    if False:\n"),),
+    ),
+    Mutant(
+        "a session is lent on as it was left", "G13",
+        f"{BLOCK}::test_x13_what_a_handler_leaves_in_its_session_the_next_one_does_not_find",
+        (
+            worker("transaction", "                await self._conn.execute(AS_NEW, prepare=False)\n", "                pass\n"),
+            worker("transaction", "                self._conn.execute(AS_NEW, prepare=False)\n", "                pass\n"),
+        ),
+    ),
+    Mutant(
+        "a commit is believed before it is answered", "G3",
+        f"{BLOCK}::test_x14_a_constraint_that_fails_at_the_commit_leaves_neither_rows_nor_success",
+        (
+            worker("transaction", "            await self._acomplete()\n", "            await self._acomplete()\n            self._hand.settled = True\n"),
+            worker("transaction", "            self._complete()\n", "            self._complete()\n            self._hand.settled = True\n"),
+        ),
+    ),
+    Mutant(
+        "a forked child speaks on its parent's connection", "G2",
+        f"{BLOCK}::test_x15_a_forked_child_cannot_commit_for_its_parent",
+        (worker("transaction", "if os.getpid() != self._lender.pid:", "if False:"),),
+    ),
+    Mutant(
+        "a frozen pacemaker is kept", "G10",
+        "proof/cases/test_t_clocks_and_cancels.py::test_x25_a_pacemaker_that_is_frozen_alone_is_replaced",
+        (worker("companion", "                    self.process.kill()\n                continue\n", "                    pass\n                continue\n"),),
+    ),
+)  # fmt: skip

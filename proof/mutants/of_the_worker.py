@@ -1,0 +1,178 @@
+"""Mutants of the Python side: what the worker, its pacemaker and its settler add to what SQL decides."""
+
+from proof.mutants.mutant import Mutant, Patch, worker
+
+TRANSACTION = "tests/worker/test_transaction.py"
+BROKEN = "tests/worker/test_broken_commit.py"
+LOST = "tests/worker/test_lost_leases.py"
+PACEMAKER = "tests/worker/test_pacemaker.py"
+
+MUTANTS = (
+    Mutant(
+        "a commit whose reply was lost is told as a failure", "G7",
+        f"{BROKEN}::test_a_commit_cut_after_it_was_carried_out_is_found_committed",
+        (
+            worker("transaction", "            await self._aresolve(broken)\n", "            raise\n"),
+            worker("transaction", "            self._resolve(broken)\n", "            raise\n"),
+        ),
+    ),
+    Mutant(
+        "the settler takes a lost reply for a failure", "G7",
+        f"{BROKEN}::test_a_batch_of_successes_cut_on_its_way_is_recorded_once",
+        (worker(
+            "settler", "self._take_singly(hand, hand.outcome, tries=0 if unsent else 1)",
+            "self._take_singly(hand, Failed('the reply was lost'), tries=0 if unsent else 1)",
+        ),),
+    ),
+    Mutant(
+        "the settler never asks the rows", "G7",
+        f"{BROKEN}::test_a_batch_of_successes_cut_on_its_way_is_recorded_once",
+        (
+            worker("settler", "if unanswered and await self._is_told(hand, outcome):", "if False:"),
+            worker("settler", 'if hand.settled or (lost.reason == "settled" and await self._committed(hand)):', "if False:"),
+        ),
+    ),
+    Mutant(
+        "an unkeyed enqueue whose reply was lost is sent again", "G7",
+        "tests/client/test_app.py::test_an_enqueue_whose_reply_was_lost_is_unknown",
+        (
+            Patch("client/sender.py", "        if matters and _reply_was_lost(error):\n", "        if False:\n"),
+        ),
+    ),
+    Mutant(
+        "a worker does not ask again for a claim whose reply was lost", "G8",
+        f"{BROKEN}::test_a_claim_cut_on_its_way_strands_nobody",
+        (worker("feeder", "if kept := await self.line.fetch(_again(call)):", "if kept := list[Row]():"),),
+    ),
+    Mutant(
+        "job.transaction commits without its job", "G3",
+        f"{TRANSACTION}::test_rows_success_and_ledger_appear_together",
+        (
+            worker(
+                "transaction",
+                "            await AsyncStore.run_in(self._conn, calls.complete(self._hand.lease, self._result))\n", "",
+            ),
+            worker(
+                "transaction",
+                "            Store.run_in(self._conn, calls.complete(self._hand.lease, self._result))\n", "",
+            ),
+        ),
+    ),
+    Mutant(
+        "job.transaction has no fence at REPEATABLE READ", "G4",
+        f"{TRANSACTION}::test_at_repeatable_read_the_fence_comes_first",
+        (worker("transaction", "FENCE_FIRST = (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE)", "FENCE_FIRST = ()"),),
+    ),
+    Mutant(
+        "a loss that the handler swallowed is forgotten", "G4",
+        f"{TRANSACTION}::test_a_handler_that_swallows_the_loss_altogether_does_not_succeed",
+        (worker("transaction", "        if isinstance(error, LeaseLost):\n            self._hand.lost = error", "        pass"),),
+    ),
+    Mutant(
+        "a job may be settled by two blocks, one after the other", "G3",
+        f"{TRANSACTION}::test_a_job_commits_once",
+        (worker("transaction", "        if hand.settled:\n", "        if False:\n"),),
+    ),
+    Mutant(
+        "a timeout cuts a commit short", "G7",
+        f"{TRANSACTION}::test_cancelled_while_it_commits_a_job_gets_the_databases_answer",
+        (worker("hand", "if self.runner is not None and not self.told and not self.committing:", "if self.runner is not None and not self.told:"),),
+    ),
+    Mutant(
+        "a dead child's commit is not looked for", "G7",
+        "tests/worker/test_children_transaction.py::test_a_process_that_dies_before_it_can_tell_of_its_commit_has_succeeded",
+        (worker("children", "if hand.committing and not hand.settled:", "if False:"),),
+    ),
+    Mutant(
+        "the pacemaker beats for a frozen worker", "G8",
+        f"{PACEMAKER}::test_a_stopped_worker_loses_its_leases_though_its_pacemaker_runs",
+        (
+            worker("pulse", 'if vital.state in ("T", "t", "Z", "X"):', "if False:"),
+            worker("pulse", "return now - self._moved_at < lease", "return True"),
+        ),
+    ),
+    Mutant(
+        "the pacemaker outlives its worker", "G8",
+        f"{PACEMAKER}::test_it_goes_when_its_worker_is_killed",
+        (
+            worker("pulse", "return os.getppid() == self.pid", "return True"),
+            worker("pacemaker", "return not ready or bool(os.read(sys.stdin.fileno(), 4096))", "return True"),
+            worker("pacemaker", 'if sys.platform == "linux":', 'if sys.platform == "none":'),
+        ),
+    ),
+    Mutant(
+        "the worker does not hear that a lease is lost", "G4",
+        f"{LOST}::test_a_taken_job_is_stopped_and_says_nothing_more",
+        (worker("overseer", 'answer.word in ("lost", "cancel")', 'answer.word == "cancel"'),),
+    ),
+    Mutant(
+        "the worker does not hear that a job was cancelled", "G12",
+        f"{LOST}::test_a_cancelled_job_in_a_thread_finds_itself_lost",
+        (worker("overseer", 'answer.word in ("lost", "cancel")', 'answer.word == "lost"'),),
+    ),
+    Mutant(
+        "a handler goes on after its lease could not be renewed", "G8",
+        f"{LOST}::test_a_handler_whose_lease_cannot_be_renewed_is_stopped_before_it_ends",
+        (worker("overseer", "if now >= hand.safe_at - hand.lease_for * 0.1:", "if False:"),),
+    ),
+    Mutant(
+        "a runner starts a job that was told to stop", "G2",
+        f"{LOST}::test_a_worker_that_claims_what_it_still_works_on_never_runs_two_attempts_at_once",
+        (
+            worker("runner", "if shelf.buffer and shelf.buffer[0].stopping is None:", "if shelf.buffer:"),
+            worker("runner", "            if hand.stopping is None:\n                return hand\n", "            return hand\n"),
+        ),
+    ),
+    Mutant(
+        "the worker runs a second attempt beside the first", "G2",
+        f"{LOST}::test_a_worker_that_claims_what_it_still_works_on_never_runs_two_attempts_at_once",
+        (worker("feeder", "elif old := here.get(hand.job_id):", "elif old := here.get(-1):"),),
+    ),
+    Mutant(
+        "an answer to an earlier lease counts for the next in its slot", "G4",
+        f"{PACEMAKER}::test_an_answer_to_an_earlier_lease_in_the_same_slot_is_ignored",
+        (worker("board", "if spoken_of == generation else None", "if spoken_of else None"),),
+    ),
+    Mutant(
+        "a lease is counted from when its claim was answered", "G5",
+        "tests/test_lease.py::test_a_lease_is_counted_from_before_the_claim_was_sent",
+        (Patch("lease.py", "return self.taken_at + self.lease_for", "return self.taken_at + self.lease_for + 1.0"),),
+    ),
+    Mutant(
+        "an idempotency key holds the token", "G6",
+        "tests/worker/test_handlers.py::test_an_idempotency_key_stays_and_a_token_grows_from_attempt_to_attempt",
+        (Patch("job.py", 'return f"{self.id}:{name}"', 'return f"{self.id}:{self.token}:{name}"'),),
+    ),
+    Mutant(
+        "an outage is a failed attempt", "G10",
+        f"{BROKEN}::test_a_connection_that_breaks_inside_the_block_costs_no_attempt",
+        (worker("judge", "if isinstance(error, OUTAGE):", "if isinstance(error, ZeroDivisionError):"),),
+    ),
+    Mutant(
+        "args are decoded for all that were claimed together", "G13",
+        "tests/worker/test_bad_jobs.py::test_rule_10_args_that_do_not_fit_harm_only_their_own_job",
+        (worker("feeder", "            spec = find(task)\n", "            spec = find(task)\n            spec and spec.codec.decode(args)\n"),),
+    ),
+    Mutant(
+        "a damaged row is claimed with its neighbours", "G13",
+        "tests/sql/test_quarantine.py::test_a_claim_leaves_a_damaged_row_alone_and_its_neighbours_run",
+        (Patch(
+            "sql/functions/claim.sql", "        and job.token < 2305843009213693952", "        and job.token is not null",
+        ),),
+    ),
+    Mutant(
+        "a document may be of any size", "G13",
+        "tests/bad_input/test_i4_the_largest_document.py::test_i4_one_byte_more_is_refused_at_every_door",
+        (Patch("sql/migrations/0001_words.sql", "check (octet_length(value::text) <= 1048576)", "check (true)"),),
+    ),
+    Mutant(
+        "what still runs after the grace is not given back", "G8",
+        "tests/worker/test_stopping.py::test_p11_after_the_grace_the_running_go_back_with_their_attempt",
+        (worker("worker", '                hand.stop("leaving")\n', "                pass\n"),),
+    ),
+    Mutant(
+        "giving a job back costs its attempt", "G8",
+        "tests/sql/test_give_back.py::test_a_released_job_is_free_at_once_with_its_attempt",
+        (Patch("sql/functions/give_back.sql", "  held.attempt := held.attempt - 1;\n", ""),),
+    ),
+)  # fmt: skip

@@ -1,0 +1,22 @@
+"""All mutants, in the order in which they are told."""
+
+from proof.mutants import (
+    of_crashes,
+    of_ownership,
+    of_the_cases,
+    of_the_commit,
+    of_the_fence,
+    of_the_worker,
+    of_time,
+)
+from proof.mutants.mutant import Mutant
+
+MUTANTS: tuple[Mutant, ...] = (
+    *of_ownership.MUTANTS,
+    *of_the_fence.MUTANTS,
+    *of_time.MUTANTS,
+    *of_crashes.MUTANTS,
+    *of_the_commit.MUTANTS,
+    *of_the_worker.MUTANTS,
+    *of_the_cases.MUTANTS,
+)

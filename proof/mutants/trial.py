@@ -1,0 +1,105 @@
+"""One mutant on trial: its test is run against the broken copy, and what it says is the verdict."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from proof.mutants.mutant import ROOT, Mutant
+from proof.mutants.sandbox import broken_copy
+from proof.mutants.witness import WITNESS
+
+SECONDS_MAX = 100
+"""A test that hangs on a mutant has noticed it; but then it should say so sooner."""
+
+PATIENCE = 10
+"""How many seconds a test waits for what must come, and on a mutant often does not."""
+
+Word = Literal["killed", "survived", "unfit"]
+
+RED = {"AssertionError", "Failed", "FaultlineError", "TimeoutError"}
+"""What a test says when a promise is broken."""
+
+NOT_RED = {"SchemaOutdated", "SchemaMissing"}
+"""What a mutant says whose SQL does not run at all: red for the wrong reason."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutant: killed by a test, survived, or unfit to be tried."""
+
+    mutant: Mutant
+    word: Word
+    first: str
+    """The first test that failed."""
+    said: str
+    seconds: float
+
+
+def judge(mutant: Mutant, seen: dict[str, Any], seconds: float) -> Verdict:
+    """What the witness saw, as a verdict."""
+    failed = seen.get("failed")
+    if failed is None:
+        word: Word = "survived" if seen.get("passed") else "unfit"
+        return Verdict(mutant, word, "", "no test ran" if word == "unfit" else "", seconds)
+    red = failed["part"] == "call" and {*RED, *mutant.red_by} & set(failed["kinds"])
+    red = red and failed["kinds"][0] not in NOT_RED
+    said = f"{(failed['kinds'] or ['?'])[0]}: {failed['said']}"
+    return Verdict(mutant, "killed" if red else "unfit", failed["test"], said, seconds)
+
+
+def stand(mutant: Mutant, number: int, folder: Path, dsn: str) -> Verdict:
+    """Break a copy, run the test that must notice, and judge."""
+    began = time.monotonic()
+    witness = folder / f"witness-{number}.json"
+    try:
+        with broken_copy(folder, number, mutant) as copy:
+            spoken = run_test([mutant.test], copy, dsn, witness)
+    except (LookupError, SyntaxError) as misfit:
+        return Verdict(mutant, "unfit", "", str(misfit), time.monotonic() - began)
+    except subprocess.TimeoutExpired:
+        return Verdict(mutant, "unfit", mutant.test, "it hung", time.monotonic() - began)
+    if not witness.exists():
+        return Verdict(mutant, "unfit", "", spoken[-300:], time.monotonic() - began)
+    return judge(mutant, json.loads(witness.read_text()), time.monotonic() - began)
+
+
+def run_test(
+    tests: list[str], copy: Path, dsn: str, witness: Path, seconds_max: float | None = SECONDS_MAX
+) -> str:
+    """Run tests against the package in `copy`, until the first failure; what pytest printed."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(copy),
+        "FAULTLINE_TEST_DSN": dsn,
+        "FAULTLINE_TEST_PATIENCE": str(PATIENCE),
+        WITNESS: str(witness),
+    }
+    # Hypothesis takes a second to load, which is as long as everything else: no mutant's test needs it.
+    plugins = ["-p", "proof.mutants.witness", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-x", "-q", *plugins, *tests],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        spoken, _ = run.communicate(timeout=seconds_max)
+        return spoken
+    finally:
+        _end_all(run.pid)
+
+
+def _end_all(group: int) -> None:
+    """End whatever a mutant left behind: one of them is a pacemaker that outlives its worker."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,155 @@
+"""The work of the storm: handlers that commit, return, fail, snooze, take their time, and call outside."""
+
+import asyncio
+import hashlib
+import os
+import signal
+import time
+from datetime import timedelta
+from typing import Final
+
+from psycopg import IsolationLevel
+
+from faultline import Constant, Faultline, Job
+from faultline.outcome import Snooze
+from proof.nemesis import mutants, sink
+from proof.nemesis.plan import LEASE_SECONDS
+
+app = Faultline()
+
+EFFECT: Final = "insert into storm.effects (job_id, token, effect) values (%s, %s, %s)"
+
+# Many attempts: it is the storm that costs them, and none should die of it. Short pauses: drains are bounded.
+ATTEMPTS: Final = 500
+SOON: Final = Constant(timedelta(milliseconds=200))
+
+AMBUSH_SECONDS: Final = 0.75 * LEASE_SECONDS
+
+COMMITTING: Final = ("move", "move_in_thread", "move_in_process", "move_late", "move_at_repeatable_read",
+                     "stumble", "nap", "long_walk", "call_out", "ambush")  # fmt: skip
+"""Tasks whose success leaves one effect row."""
+
+
+def dice(job: Job, sides: int, what: str = "") -> int:
+    """A number for this attempt, the same whoever asks: by job and token, not by a clock or a process."""
+    drawn = hashlib.blake2b(f"{job.id}-{job.token}-{what}".encode(), digest_size=4).digest()
+    return int.from_bytes(drawn, "big") % sides
+
+
+@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
+async def move(job: Job, request: int) -> None:
+    """The ordinary case: one row and the success, together."""
+    await asyncio.sleep(dice(job, 150) / 1000)
+    async with job.transaction(result={"request": request}) as conn:
+        await conn.execute(EFFECT, [job.id, job.token, "move"])
+
+
+@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
+def move_in_thread(job: Job, request: int) -> None:
+    time.sleep(dice(job, 150) / 1000)
+    with job.transaction(result={"request": request}) as conn:
+        conn.execute(EFFECT, [job.id, job.token, "move"])
+
+
+@app.task(queue="children", run="process", max_attempts=ATTEMPTS, retry=SOON)
+def move_in_process(job: Job, request: int) -> None:
+    """In a child process, which sometimes ends in the middle of it."""
+    time.sleep(dice(job, 200) / 1000)
+    with job.transaction(result={"request": request}) as conn:
+        conn.execute(EFFECT, [job.id, job.token, "move"])
+        if dice(job, 25, "dies") == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
+async def move_late(job: Job, request: int) -> None:
+    """Long between the row and the commit: what comes in between meets an open transaction."""
+    async with job.transaction(result={"request": request}) as conn:
+        await conn.execute(EFFECT, [job.id, job.token, "move"])
+        await conn.execute("select pg_sleep(%s)", [dice(job, 1000) / 1000])
+
+
+@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
+def move_at_repeatable_read(job: Job, request: int) -> None:
+    """The fence comes first here, and the row stays locked until the commit."""
+    with job.transaction(result={"request": request}, isolation=IsolationLevel.REPEATABLE_READ) as conn:
+        conn.execute(EFFECT, [job.id, job.token, "move"])
+        time.sleep(dice(job, 100) / 1000)
+
+
+@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
+async def stumble(job: Job, request: int) -> None:
+    """Fails with its row written and not committed, until it does not."""
+    async with job.transaction(result={"request": request}) as conn:
+        await conn.execute(EFFECT, [job.id, job.token, "move"])
+        if dice(job, 2):
+            raise ValueError("stumbled")
+
+
+@app.task(queue="moves", max_attempts=3, retry=SOON)
+async def doomed(job: Job, request: int) -> None:
+    """Never succeeds: dead in the end, and nothing of it is to be seen."""
+    async with job.transaction() as conn:
+        await conn.execute(EFFECT, [job.id, job.token, "doomed"])
+        raise ValueError("doomed")
+
+
+@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
+async def nap(job: Job, request: int) -> None:
+    if dice(job, 3):
+        raise Snooze(timedelta(milliseconds=100 + dice(job, 400)))
+    async with job.transaction(result={"request": request}) as conn:
+        await conn.execute(EFFECT, [job.id, job.token, "move"])
+
+
+@app.task(queue="plains", max_attempts=ATTEMPTS, retry=SOON)
+async def plain(job: Job, request: int) -> dict[str, int]:
+    """No transaction: its completion goes in a batch with others."""
+    await asyncio.sleep(dice(job, 100) / 1000)
+    return {"request": request, "token": job.token}
+
+
+@app.task(queue="plains", max_attempts=ATTEMPTS, retry=SOON)
+def plain_in_thread(job: Job, request: int) -> dict[str, int]:
+    time.sleep(dice(job, 300) / 1000)
+    return {"request": request, "token": job.token}
+
+
+@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
+async def long_walk(job: Job, request: int) -> None:
+    """Several steps, longer than a lease in all: it lives on heartbeats."""
+    for _ in range(6):
+        await asyncio.sleep(LEASE_SECONDS / 4)
+        if job.lost:
+            raise TimeoutError("no longer ours")
+    async with job.transaction(result={"request": request}) as conn:
+        await conn.execute(EFFECT, [job.id, job.token, "move"])
+
+
+@app.task(queue="ambushes", max_attempts=ATTEMPTS, retry=SOON)
+def ambush(job: Job, request: int) -> None:
+    """Slow for whoever takes it over: the one it was taken from wakes in the middle of that."""
+    if job.attempt > 1:
+        time.sleep(AMBUSH_SECONDS)
+    with job.transaction(result={"request": request}) as conn:
+        conn.execute(EFFECT, [job.id, job.token, "move"])
+
+
+@app.task(queue="plain-ambushes", max_attempts=ATTEMPTS, retry=SOON)
+async def plain_ambush(job: Job, request: int) -> dict[str, int]:
+    """The same for a completion that goes in a batch."""
+    if job.attempt > 1:
+        await asyncio.sleep(AMBUSH_SECONDS)
+    return {"request": request, "token": job.token}
+
+
+@app.task(queue="plains", max_attempts=ATTEMPTS, retry=SOON)
+def call_out(job: Job, request: int) -> None:
+    """An effect elsewhere, with the key that stays and the number that grows; then one here."""
+    sink.call(job.idempotency_key("charge"), job.id, job.token)
+    time.sleep(dice(job, 200) / 1000)
+    with job.transaction(result={"request": request}) as conn:
+        conn.execute(EFFECT, [job.id, job.token, "move"])
+
+
+mutants.break_worker()

@@ -1,0 +1,64 @@
+"""How every phase ends: the queue drains within its bound, everybody leaves, and the checker looks."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import psycopg
+
+from proof.nemesis import leftovers, oracle
+from proof.nemesis.arena import Arena
+from proof.nemesis.ground import Reachable
+from proof.nemesis.oracle import Facts, Finding
+
+DRAIN_SECONDS: Final = 30.0
+"""How long a healed queue may take to be empty, beyond what its jobs were told to wait."""
+SETTLE_SECONDS: Final = 2.0
+LOOK_EVERY_SECONDS: Final = 0.1
+
+LEFT: Final = "select count(*) from faultline.jobs where state in ('queued', 'running')"
+LONGEST_WAIT: Final = """
+select coalesce(extract(epoch from max(run_at) - faultline.now()), 0)::float from faultline.later
+"""
+
+Tell = Callable[[str, float], None]
+"""Hears what is going on, and which part of the whole is done."""
+
+
+async def drain(ground: Reachable, tell: Tell) -> tuple[Finding, float]:
+    """Wait until nothing is left to do, and no longer than the bound; how long it took."""
+    began, bound, left = time.monotonic(), None, None
+    while left != 0 and time.monotonic() < began + (bound or DRAIN_SECONDS):
+        with contextlib.suppress(psycopg.Error):
+            bound = bound or DRAIN_SECONDS + max(0.0, await asyncio.to_thread(_ask, ground, LONGEST_WAIT))
+            left = await asyncio.to_thread(_ask, ground, LEFT)
+            tell(f"healing: {left} jobs left", 1.0)
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
+    took = time.monotonic() - began
+    told = () if left == 0 else (f"{left} jobs were left after {took:.1f} s",)
+    says = f"the healed queue is empty within {bound or DRAIN_SECONDS:.0f} s (it took {took:.1f} s)"
+    return Finding("Drains", says, left == 0, 1, told), took
+
+
+def _ask(ground: Reachable, question: str) -> Any:
+    with ground.connect() as conn:
+        row = conn.execute(question.encode()).fetchone()
+        assert row is not None
+        return row[0]
+
+
+async def close_up(stage: Arena, ground: Reachable, **known: Any) -> tuple[Facts, list[Finding]]:
+    """Ask everybody to leave, then look at what is left: rows, processes, connections, logs."""
+    await asyncio.sleep(SETTLE_SECONDS)
+    before = [leftovers.within_budget(stage), leftovers.idle_transactions(ground)]
+    codes = await stage.stop_crew()
+    keys = {job: frozenset(keys) for job, keys in stage.sink.keys.items()}
+    with ground.connect() as conn:
+        facts = oracle.gather(conn, stage.read_notes(), keys=keys, **known)
+        findings = [*oracle.audited(conn, facts), *oracle.judge(facts)]
+    findings += [*before, leftovers.good_order(stage, ground, codes)]
+    findings += await leftovers.nothing_left(stage, ground)
+    findings.append(leftovers.tracebacks(stage.folder.glob("*.log")))
+    return facts, findings

@@ -1,0 +1,66 @@
+"""The world outside: a server on a Unix socket that counts who calls it, with which key and which token."""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+SINK: Final = "NEMESIS_SINK"
+WAIT_SECONDS_MAX: Final = 2.0
+
+
+def call(key: str, job_id: int, token: int) -> str:
+    """Ask the sink for an effect, as a handler does; it answers `done`, `repeated` or `stale`."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(WAIT_SECONDS_MAX)
+        line.connect(os.environ[SINK])
+        line.sendall(json.dumps({"key": key, "job": job_id, "token": token}).encode() + b"\n")
+        return line.makefile().readline().strip()
+
+
+@dataclass
+class Sink:
+    """Keeps what it was told; a key it knows is answered and not done again, an old token is turned away."""
+
+    path: Path
+    calls: int = 0
+    repeated: int = 0
+    stale: int = 0
+    done: dict[str, int] = field(default_factory=dict)
+    """Each key, and the token that got it done."""
+    keys: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _highest: dict[int, int] = field(default_factory=dict)
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator["Sink"]:
+        server = await asyncio.start_unix_server(self._serve, self.path)
+        try:
+            yield self
+        finally:
+            server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            said = json.loads(await reader.readline())
+            writer.write(self.take(said["key"], said["job"], said["token"]).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+    def take(self, key: str, job_id: int, token: int) -> str:
+        self.calls += 1
+        self.keys[job_id].add(key)
+        if token < self._highest.get(job_id, 0):
+            self.stale += 1
+            return "stale"
+        self._highest[job_id] = token
+        if key in self.done:
+            self.repeated += 1
+            return "repeated"
+        self.done[key] = token
+        return "done"

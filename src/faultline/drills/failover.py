@@ -1,0 +1,225 @@
+"""The primary dies and a standby takes its place: one that has everything, and one that has fallen behind.
+
+Both come of one history. The synchronous standby has every commit that was answered. The other was cut off,
+so a claim and a commit are lost there; and a commit under a lease of that lost past must be refused.
+"""
+
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from faultline.drills import answers, barriers
+from faultline.drills.lease_race import A, B
+from faultline.drills.pauses import Pause
+from faultline.drills.processes import WorkerProcess
+from faultline.drills.scene import AMOUNT, Scene, World, wait_for_job
+from faultline.drills.standby import Standby, a_standby_of
+from faultline.drills.trace import DRILL, Sign
+from faultline.drills.workloads import EFFECT
+from faultline.embedded import EmbeddedServer
+from faultline.errors import LeaseLost
+from faultline.lease import Lease
+from faultline.store import calls
+from faultline.store.connect import connect
+from faultline.store.run import Store
+
+C, SERVER = "C", "server"
+KEEPS_UP, FALLS_BEHIND = "keeps_up", "falls_behind"
+LATE_COMMIT = "the late commit"
+IS_HERE = "select worker.id from faultline.list_workers() as worker where worker.name = %s"
+NO_CLAIM = UUID(int=0)
+LEASE_OF = "select token, claim from faultline.ledger where job_id = %s and token = %s"
+DONE = "select from faultline.get_job(%s) as job where job.state = 'succeeded'"
+
+
+@dataclass
+class History:
+    """What happened before the worlds part: it is written down in both of them when all is over."""
+
+    lost: int
+    late: int
+    moments: list[tuple[datetime, int, str, str, str]] = field(default_factory=list)
+
+    def see(self, trace: Any, job: int, who: str, what: str, note: str) -> None:
+        self.moments.append((datetime.now(UTC), job, who, what, note))
+        trace.tell(Sign(DRILL, what, {"worker": who, "job_id": job}))
+
+    def write_down(self, conn: psycopg.Connection[Any]) -> None:
+        with conn.cursor() as cursor:
+            cursor.executemany(
+                "insert into sightings (at, job_id, who, what, note) values (%s, %s, %s, %s, %s)",
+                self.moments,
+            )
+
+
+def play(scene: Scene) -> None:
+    """One history up to the death of the primary, then both worlds, each with a worker of its own."""
+    primary = scene.stage.server
+    assert primary is not None, "the registry says that this drill needs a server of its own"
+    scene.enter(_brought_back(primary))
+    # One after the other, in this thread: a standby ends with the thread that started it.
+    ahead, behind = (scene.enter(a_standby_of(primary, name)) for name in (KEEPS_UP, FALLS_BEHIND))
+    history, a = _work_and_freeze(scene, primary, behind)
+    for job in scene.jobs:
+        history.see(scene.trace, job, SERVER, "halted", "DIES: the primary is gone, and nothing more is sent")
+    primary.halt("immediate")
+    with ThreadPoolExecutor(2) as both:
+        list(both.map(Standby.promote, (ahead, behind)))
+    for job in scene.jobs:
+        history.see(scene.trace, job, SERVER, "promoted", "is the standby from here on, on a new timeline")
+
+    kept, lossy = (scene.enter(_connected(_dsn(scene, standby))) for standby in (ahead, behind))
+    Store.run_in(lossy, calls.resume(scene.queue))  # there, nobody has heard that it was resumed
+    barriers.close(lossy, f"half of job {history.late}")
+    c = scene.worker(C, dsn=_dsn(scene, ahead))
+    b = scene.worker(B, dsn=_dsn(scene, behind))
+    _wake_in_the_lossy_world(scene, history, lossy, a)
+    scene.wait_until(DONE, [history.late], "the late job is done on the synchronous standby", conn=kept)
+    _present_the_old_lease(scene, history, kept, lossy)
+    barriers.open(lossy, f"half of job {history.late}")
+    scene.wait_until(DONE, [history.late], "the late job is done where A's claim was lost", conn=lossy)
+    scene.stop(a, b, c)
+    _note_what_was_lost(scene, history, kept, lossy)
+    history.write_down(kept)
+    history.write_down(lossy)
+    titles = {
+        history.late: "a job that was held when the primary died",
+        history.lost: "a job that was done just before",
+    }
+    scene.worlds = [
+        World("synchronous standby", kept, "failover_synchronous", titles),
+        World("standby that had fallen behind", lossy, "failover_lossy", titles),
+    ]
+
+
+def _work_and_freeze(scene: Scene, primary: EmbeddedServer, behind: Standby) -> tuple[History, WorkerProcess]:
+    """A commits one job and is stopped before the commit of another; the one standby hears of neither."""
+    queue = scene.queue
+    Store.run_in(scene.conn, calls.pause(queue))
+    history = History(lost=scene.enqueue(), late=scene.enqueue())
+    scene.about = {"lost": history.lost, "late": history.late, "old_token": 0}
+    scene.close(LATE_COMMIT)
+    a = scene.worker(
+        A, dsn=_either(scene, behind), pauses=[Pause("commit.sending", LATE_COMMIT, history.late)]
+    )
+    scene.wait_until(IS_HERE, [A], "worker A is there")
+    answers.answer_with(scene.conn, primary.dsn(), KEEPS_UP)
+    behind.catch_up(primary.dsn())
+    behind.cut_off()
+    for job in scene.jobs:
+        history.see(
+            scene.trace, job, SERVER, "cut off", "has a standby that hears no more of it from here on"
+        )
+    Store.run_in(scene.conn, calls.resume(queue))
+    Store.run_in(scene.conn, calls.wake(queue))
+    held = wait_for_job(scene, A, "paused", history.late)
+    wait_for_job(scene, A, "transaction_left", history.lost)
+    a.send_to_group(signal.SIGSTOP)
+    a.wait_stopped()
+    history.see(
+        scene.trace,
+        history.late,
+        A,
+        "frozen",
+        "is FROZEN (SIGSTOP) before its commit, and so is its pacemaker",
+    )
+    answers.forget_standbys(scene.conn)
+    scene.about["old_token"] = held.facts["token"]
+    return history, a
+
+
+def _wake_in_the_lossy_world(
+    scene: Scene, history: History, lossy: psycopg.Connection[Any], a: WorkerProcess
+) -> None:
+    """B holds the job under a token of the new timeline when A wakes with one that nobody there knows.
+
+    A's commit finds its connection broken, so A asks the rows of the promoted standby first of all.
+    """
+    wait_for_job(scene, B, "half_written", history.late)
+    wait_for_job(scene, B, "transaction_left", history.lost)
+    _see_in(lossy, history.late, A, "continued", "WAKES, and finds its commit cut off; it asks the rows")
+    a.send_to_group(signal.SIGCONT)
+    wait_for_job(scene, A, "transaction_left", history.late)
+
+
+def _present_the_old_lease(
+    scene: Scene, history: History, kept: psycopg.Connection[Any], lossy: psycopg.Connection[Any]
+) -> None:
+    """Commit A's work under A's own lease, as if its commit had reached the promoted standby.
+
+    The claim id is in no view: this reads the ledger of the other world, as only its owner may.
+    """
+    token, claim = kept.execute(LEASE_OF, [history.late, scene.about["old_token"]]).fetchone() or (
+        0,
+        NO_CLAIM,
+    )
+    lease = Lease(history.late, token, claim, scene.lease.total_seconds(), 0.0)
+    try:
+        with lossy.transaction():
+            for wrote in (f"debit {AMOUNT}", f"credit {AMOUNT}"):
+                lossy.execute(EFFECT, [lease.job_id, lease.token, A, wrote])
+            Store.run_in(lossy, calls.complete(lease, "null"))
+    except LeaseLost:
+        (worker,) = lossy.execute(IS_HERE, [A]).fetchone() or (None,)
+        Store.run_in(lossy, calls.refused(lease, worker))
+
+
+def _note_what_was_lost(
+    scene: Scene, history: History, kept: psycopg.Connection[Any], lossy: psycopg.Connection[Any]
+) -> None:
+    """A commit that was answered and stands in one world only."""
+    written = "select from effects where job_id = %s and worker = %s"
+    there, here = (conn.execute(written, [history.lost, A]).rowcount for conn in (kept, lossy))
+    if there and not here:
+        note = (
+            "has no commit of A for this job: it went with the primary, its effects and its success together"
+        )
+        _see_in(lossy, history.lost, SERVER, "lost commit", note)
+
+
+def _see_in(world: psycopg.Connection[Any], job: int, who: str, what: str, note: str) -> None:
+    """Write down what happened in one of the worlds only."""
+    world.execute(
+        "insert into sightings (job_id, who, what, note) values (%s, %s, %s, %s)", [job, who, what, note]
+    )
+
+
+@contextmanager
+def _brought_back(primary: EmbeddedServer) -> Iterator[None]:
+    """The stage is cleared up on the primary, whatever became of it."""
+    try:
+        yield
+    finally:
+        primary.halt("immediate")
+        primary.resume()
+
+
+@contextmanager
+def _connected(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    with connect(dsn) as conn:
+        yield conn
+
+
+def _dsn(scene: Scene, standby: Standby) -> str:
+    """The stage, on that standby."""
+    there = conninfo_to_dict(standby.dsn())
+    return make_conninfo(scene.stage.dsn, host=there["host"], port=there["port"])
+
+
+def _either(scene: Scene, standby: Standby) -> str:
+    """The stage on whichever of the two takes writes, as a worker is told that has to survive a failover."""
+    here, there = conninfo_to_dict(scene.stage.dsn), conninfo_to_dict(standby.dsn())
+    return make_conninfo(
+        scene.stage.dsn,
+        host=f"{here['host']},{there['host']}",
+        port=f"{here['port']},{there['port']}",
+        target_session_attrs="read-write",
+    )

@@ -1,0 +1,72 @@
+"""One worker, twice: it stalls past its lease, claims its own job again, and its older attempt comes late.
+
+Whoever asks only which worker holds a job lets the older attempt through: it is the same worker. Token and
+claim id tell the two apart.
+"""
+
+import signal
+
+from faultline.drills.lease_race import A
+from faultline.drills.pauses import Pause
+from faultline.drills.scene import Scene, wait_for_job
+from faultline.drills.trace import Sign
+
+GUARD = "guard"
+LATE, LOOP = "the late commit", "the loop goes on"
+EXPIRED = "select from faultline.history(%s) as entry where entry.outcome = 'expired'"
+
+
+def play(scene: Scene) -> None:
+    """A is stopped as it is about to commit, and comes back when its lease is gone; then it meets itself.
+
+    `guard` works on another queue and only keeps watch, as any worker of an installation does. After A woke,
+    its older attempt waits before its commit until A holds the job again under a newer token; and A's event
+    loop waits until that commit is answered, so that both leases of the one worker are there at once.
+    """
+    job = scene.enqueue()
+    scene.close(LATE)
+    scene.close(LOOP)
+    pauses = [Pause("commit.sending", LATE, job), Pause("claimed", LOOP, job, attempt=2)]
+    a = scene.worker(A, pauses=pauses)
+    guard = scene.worker(GUARD, queue=f"{scene.queue}.guard")
+
+    _wait_paused(scene, "commit.sending")
+    a.send_to_group(signal.SIGSTOP)
+    a.wait_stopped()
+    scene.see(A, "stalled", "STALLS in its commit: the worker and its pacemaker are stopped (SIGSTOP)")
+    scene.see_lease_of(A)
+    scene.wait_until(EXPIRED, [job], "the lease of the stalled worker is taken back")
+
+    scene.see(
+        A, "woken", "WAKES: the event loop turns again, the older attempt still stands before its commit"
+    )
+    a.send_to_group(signal.SIGCONT)
+    _wait_paused(scene, "claimed")
+    scene.see(A, "meets itself", "holds the job again, and its older attempt sends its commit")
+    scene.open(LATE)
+    wait_for_job(scene, A, "transaction_left", job)
+    refused = next((sign for sign in scene.trace.signs if sign.what == "commit_refused"), None)
+    if refused is not None:
+        scene.see(A, "late commit refused", _words(refused))
+    scene.open(LOOP)
+    scene.trace.wait_for(lambda sign: _is_done(sign, refused), 30, "the newer attempt commits, or nobody can")
+    if refused is not None:
+        scene.trace.wait_for_event(A, "stale_write_blocked")
+    scene.stop(a, guard)
+
+
+def _words(refused: Sign) -> str:
+    return f"has its older attempt refused by the fence ({refused.facts['reason']}); its rows roll back"
+
+
+def _wait_paused(scene: Scene, point: str) -> None:
+    scene.trace.wait_for(
+        lambda sign: (sign.who, sign.what, sign.facts.get("point")) == (A, "paused", point),
+        30,
+        f"{A} pauses at {point}",
+    )
+
+
+def _is_done(sign: Sign, refused: Sign | None) -> bool:
+    """The newer attempt has committed; where the older one did, there will be no other."""
+    return sign.what == "committed" and (refused is None or sign.facts["token"] > refused.facts["token"])

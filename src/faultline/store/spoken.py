@@ -1,0 +1,113 @@
+"""Calls spoken to the server without the driver's cursor, on connections that are ours alone.
+
+A cursor looks anew at each statement: in which form, prepared or not, how to read each column. That is half
+of what a small call costs on our side, and our connections say the same few sentences all day.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection, Connection, Error
+from psycopg.abc import Buffer, PQGen
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.errors import error_from_result
+from psycopg.generators import execute, fetch_many, send
+from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGresult
+
+from faultline.store.arrays import teach
+from faultline.store.call import Call, Row
+
+STATEMENTS_MAX: Final = 100
+"""Prepared on one connection; whatever is said in yet another form is sent whole."""
+
+_FORMATS: Final = [PyFormat.AUTO] * 32
+
+Form = tuple[str, tuple[int, ...]]
+"""A statement, and the types of what stands in it."""
+
+
+class _Message(NamedTuple):
+    form: Form
+    args: list[Buffer | None]
+    formats: list[int]
+
+
+class Spoken:
+    """What one connection has said already. For autocommit, and for one speaker at a time.
+
+    Its generators are carried by the connection's own `wait`.
+    """
+
+    def __init__(self, conn: Connection[Any] | AsyncConnection[Any]) -> None:
+        teach(conn)
+        self._pgconn = conn.pgconn
+        self._conn = conn
+        self._adapt = Transformer(conn)
+        self._names: dict[Form, bytes | None] = {}
+
+    def carry(self, call: Call[Any], hint: Call[Any] | None = None) -> PQGen[list[Row]]:
+        """Carry one call, in a transaction of its own; gives the rows of its reply.
+
+        With a hint, a second call goes out in the same message, to be carried out behind the commit of the
+        first; nobody learns what became of it.
+        """
+        message = self._put_down(call)
+        yield from self._prepare(message)
+        if hint is not None:
+            behind = self._put_down(hint)
+            try:
+                yield from self._prepare(behind)
+            except Error:  # no reason to refuse the call
+                hint = None
+        if hint is not None:
+            return self._rows((yield from self._say_both(message, behind)))
+        self._say(message)
+        return self._rows((yield from execute(self._pgconn)))
+
+    def _say_both(self, message: _Message, hint: _Message) -> PQGen[list[PGresult]]:
+        pgconn = self._pgconn
+        pgconn.enter_pipeline_mode()
+        for said in (message, hint):
+            self._say(said)
+            pgconn.pipeline_sync()  # each a transaction of its own
+        yield from send(pgconn)
+        reply: list[PGresult] = yield from fetch_many(pgconn)
+        for _ in range(3):  # its end, the hint's reply, the end of that
+            yield from fetch_many(pgconn)
+        pgconn.exit_pipeline_mode()
+        return reply
+
+    def _put_down(self, call: Call[Any]) -> _Message:
+        args, adapt = call.args, self._adapt
+        sent = adapt.dump_sequence(list(args.values()), _FORMATS[: len(args)])
+        return _Message((call.numbered, adapt.types or ()), list(sent), list(adapt.formats or ()))
+
+    def _prepare(self, message: _Message) -> PQGen[None]:
+        """From the second time on a statement has a name."""
+        names, form = self._names, message.form
+        if form in names:
+            if names[form] is None:
+                name = b"faultline_%d" % sum(known is not None for known in names.values())
+                self._pgconn.send_prepare(name, form[0].encode(), form[1])
+                self._check((yield from execute(self._pgconn)), ExecStatus.COMMAND_OK)
+                names[form] = name
+        elif len(names) < STATEMENTS_MAX:
+            names[form] = None
+
+    def _say(self, message: _Message) -> None:
+        form, args, formats = message
+        if name := self._names.get(form):
+            self._pgconn.send_query_prepared(name, args, formats, Format.BINARY)
+        else:
+            self._pgconn.send_query_params(form[0].encode(), args, form[1], formats, Format.BINARY)
+
+    def _rows(self, replies: list[PGresult]) -> list[Row]:
+        reply = self._check(replies, ExecStatus.TUPLES_OK)
+        self._adapt.set_pgresult(reply)
+        return self._adapt.load_rows(0, reply.ntuples, tuple)
+
+    def _check(self, replies: list[PGresult], wanted: ExecStatus) -> PGresult:
+        reply = replies[-1]
+        if reply.status != wanted:
+            raise error_from_result(reply, encoding=self._conn.info.encoding)
+        return reply

@@ -1,0 +1,36 @@
+"""Case D16, small: with autovacuum off, a claim does not walk through all that was done before it."""
+
+import re
+from uuid import uuid4
+
+from faultline.store import calls
+from tests.support import claim_many, enqueue, new_job
+
+JOBS = 6000
+
+
+def pages_of_a_claim(db) -> int:
+    """How many pages one claim of one job touches, by the server's own count."""
+    plan = db.execute(
+        "explain (analyze, buffers, timing off, costs off)"
+        " select * from faultline.claim(array['default'], 1, interval '15 seconds', %s)",
+        [uuid4()],
+    ).fetchall()
+    hit, read = re.search(r"shared hit=(\d+)(?: read=(\d+))?", plan[1][0]).groups()
+    return int(hit) + int(read or 0)
+
+
+def test_d16_a_claim_touches_few_pages_of_a_table_that_nobody_vacuums(store, db):
+    db.execute("alter table faultline.active set (autovacuum_enabled = off)")
+    store.run(calls.enqueue_many([new_job()] * JOBS))
+    while leases := claim_many(store, 500):
+        store.run(calls.complete_many(leases, ["null"] * len(leases)))
+    store.run(calls.floors())
+    store.run(calls.floors())
+    enqueue(store)
+    pages_of_a_claim(db)  # the first call of a session reads the catalog
+    enqueue(store)
+    (pages,) = db.execute("select pg_relation_size('faultline.active') / 8192").fetchone()
+    assert pages > 200
+
+    assert pages_of_a_claim(db) < pages / 2
