@@ -18,7 +18,7 @@ from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.run import Store
 from proof.properties.ground import BEGINNING, Ground
-from proof.properties.reference import KEY_FOR, LEASE, Held, Known, Name, Reference
+from proof.properties.reference import CRASHES_MAX, KEY_FOR, LEASE, Held, Known, Name, Reference
 
 T = TypeVar("T")
 
@@ -34,9 +34,8 @@ some_queues = st.sampled_from((QUEUES, ("one",), ("two",)))
 some_delay = st.sampled_from((timedelta(0), timedelta(seconds=5), timedelta(minutes=2)))
 some_start = st.sampled_from((timedelta(0), timedelta(0), timedelta(0), timedelta(seconds=5)))
 some_time = st.sampled_from([timedelta(seconds=seconds) for seconds in (4, 12, 16, 70, 70, 7200)])
-some_verb = st.sampled_from(
-    ("complete", "complete", "fail", "fail", "bury", "snooze", "release", "drop_claimed")
-)
+VERBS: Final = ("complete", "fail", "crash", "crash_alone", "bury", "snooze", "release", "drop_claimed")
+some_verb = st.sampled_from(("complete", *VERBS))
 some_place = st.integers(0, 100)
 """Which of those that are there, counted from the newest and round and round."""
 
@@ -113,7 +112,7 @@ class Machine(RuleBasedStateMachine):
     def a_lease(self, queue: str) -> None:
         """A claim that finds work, if need be made for it; unless its queue is paused."""
         if not self.told.due((queue,)):
-            self.enqueue(queue, 0, 2, timedelta(0))
+            self.enqueue(queue, 0, 3, timedelta(0))
         self.claim((queue,), 3)
 
     @rule(queues=some_queues, room=st.integers(1, 3))
@@ -142,10 +141,12 @@ class Machine(RuleBasedStateMachine):
         self._settle(self._lease(place), verb, delay)
 
     @precondition(lambda self: self._held())
-    @rule(place=some_place, verb=some_verb, spoil=st.sampled_from(("claim", "token")))
-    def settle_wrongly(self, place: int, verb: str, spoil: str) -> None:
+    @rule(place=some_place, spoil=st.sampled_from(("claim", "token")))
+    def settle_wrongly(self, place: int, spoil: str) -> None:
+        """By every verb: none of them may look at two values and pass over the third."""
         held = self._held()
-        self._settle(_spoiled(held[place % len(held)], spoil), verb, timedelta(0))
+        for verb in VERBS:
+            self._settle(_spoiled(held[place % len(held)], spoil), verb, timedelta(0))
 
     def _held(self) -> list[Held]:
         """The leases that are no mere belief."""
@@ -223,6 +224,17 @@ class Machine(RuleBasedStateMachine):
         answer, expected = self.run(calls.outcome(_lease(held))), self.told.outcome(held)
         assert answer == expected, f"outcome() says {answer}, and it is {expected}"
         self.seen("outcomes asked for")
+
+    @rule(verb=st.sampled_from(("complete", "bury", "crash_alone", "drop_claimed")))
+    def a_key_ends_with_its_window(self, verb: str) -> None:
+        """However its job ended: asked for again, the same key is another job."""
+        self.enqueue_keyed("two", "a", 1)
+        self.claim(("two",), 3)
+        named = [held for held in self._held() if self.told.jobs[held.job_id].key is not None]
+        if named:
+            self._settle(named[-1], verb, timedelta(0))
+            self.time_passes(KEY_FOR * 2, "")
+            self.enqueue_keyed("two", "a", 1)
 
     # Time and the watchdog.
 
@@ -352,6 +364,9 @@ def _settling(held: Held, verb: str, delay: timedelta) -> Call[Any]:
     match verb:
         case "fail":
             return calls.fail(lease, "boom", delay)
+        case "crash" | "crash_alone":
+            alone = verb == "crash_alone"
+            return calls.crash(lease, "gone", "SIGSEGV", alone=alone, max_crashes=CRASHES_MAX, delay=delay)
         case "snooze":
             return calls.snooze(lease, delay)
         case "release":

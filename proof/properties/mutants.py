@@ -103,6 +103,11 @@ OF_THE_MACHINE: Final = (
         MACHINE,
         (("put_back", "ended.attempt >= ended.max_attempts", "ended.attempt > ended.max_attempts"),),
     ),
+    Mutant(
+        "a crash alone is not held against a job",
+        MACHINE,
+        (("crash", "case when times >= crash.max_crashes", "case when false"),),
+    ),
     Mutant("reap does not count the crash", MACHINE, (("reap", "crashed => true", "crashed => false"),)),
     Mutant(
         "reap takes what has not run out",

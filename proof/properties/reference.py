@@ -13,6 +13,7 @@ KEY_FOR: Final = timedelta(minutes=1)
 LEASE: Final = timedelta(seconds=15)
 TIMEOUT: Final = timedelta(hours=1)
 CRASH_DELAY_MAX: Final = timedelta(minutes=5)
+CRASHES_MAX: Final = 1
 WAITING: Final = ("queued", "later")
 
 
@@ -132,6 +133,8 @@ class Reference:
                 self._die(job)
             case "fail":
                 self._put_back(job, "failed", delay)
+            case "crash" | "crash_alone":
+                self._crash(job, delay, alone=verb == "crash_alone")
             case _:
                 job.attempt -= 1
                 job.run_at = self.now + delay
@@ -198,6 +201,14 @@ class Reference:
         else:
             job.run_at = self.now + delay
             job.leave("later", ending)
+
+    def _crash(self, job: Known, delay: timedelta, *, alone: bool) -> None:
+        """Its worker lived to tell. Alone, it is dead with attempts left: one such crash is allowed here."""
+        job.crashes += 1
+        if alone:
+            self._die(job)
+        else:
+            self._put_back(job, "failed", delay)
 
     def _die(self, job: Known) -> None:
         job.leave("dead", "dead")
