@@ -20,7 +20,7 @@ WIDE = 110
 @click.argument("names", nargs=-1)
 @click.option("--quick", is_flag=True, help="Only the scenarios that are small.")
 @click.option("--mutants", is_flag=True, help="Break the SQL on purpose, and find each breakage.")
-@click.option("--processes", type=click.IntRange(1, 64), default=2, help="How many at once.")
+@click.option("--processes", type=click.IntRange(1, 64), default=4, help="How many at once.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the report there, too.")
 @click.option("--specs", type=click.Path(path_type=Path), help="Write orders as .spec files in this folder.")
 @click.option(

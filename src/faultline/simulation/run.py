@@ -25,7 +25,7 @@ BROKEN = 1
 class Wishes:
     """What was asked for."""
 
-    processes: int = 2
+    processes: int = 4
     json: Path | None = None
     specs: Path | None = None
 
