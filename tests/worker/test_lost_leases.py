@@ -12,7 +12,7 @@ from faultline.job import Job
 from faultline.store import calls
 from faultline.task import spec_of
 from tests.support import enqueue, new_job, outcomes, state_of
-from tests.worker.harness import drain, eventually, execute, quick, rows, short, working
+from tests.worker.harness import drain, eventually, execute, hand_of, quick, rows, short, working
 from tests.worker.test_transaction import effects, steal
 
 
@@ -45,6 +45,7 @@ def test_a_cancelled_job_in_a_thread_finds_itself_lost(database, store):
     seen: list[object] = []
 
     def work(job: Job) -> None:
+        seen.append("begun")
         seen.append(job.wait_lost(30))
         with pytest.raises(LeaseLost), job.transaction():
             pass
@@ -52,14 +53,15 @@ def test_a_cancelled_job_in_a_thread_finds_itself_lost(database, store):
 
     job = enqueue(store, task="work")
 
-    with working(database, work, config=short()):
-        eventually(lambda: state_of(store, job) == "running")
+    with working(database, work, config=short()) as worker:
+        eventually(lambda: seen)
+        hand = hand_of(worker, job)
         store.run(calls.cancel(job))
-        eventually(lambda: len(seen) == 2)
+        eventually(lambda: len(seen) == 3)
 
-    assert seen == [True, "refused"]
+    assert seen == ["begun", True, "refused"]
+    assert hand.stopping == "cancel"  # it was told, and did not just see its lease run out
     assert outcomes(store, job) == ["cancelled"]
-    assert store.run(calls.refusals(job)) == []
 
 
 def test_a_taken_job_is_stopped_and_says_nothing_more(database, store):
