@@ -64,6 +64,16 @@ def test_an_error_is_the_drivers_and_the_connection_goes_on(plain):
     assert ask(plain, Call("now", {}, read=len)) == 1
 
 
+def test_a_session_that_was_told_to_forget_its_statements_is_told_them_again(plain):
+    job_id = [ask(plain, calls.enqueue(new()), calls.wake("default")) for _ in range(3)][-1]
+
+    plain.execute("deallocate all")
+
+    assert [ask(plain, calls.enqueue(new()), calls.wake("default")) for _ in range(3)] == [
+        job_id + 1, job_id + 2, job_id + 3,
+    ]  # fmt: skip
+
+
 def test_a_hint_is_carried_out_behind_the_commit_and_in_a_transaction_of_its_own(database, plain):
     with psycopg.connect(database, autocommit=True) as ears:
         ears.execute("listen faultline")

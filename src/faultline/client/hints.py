@@ -28,25 +28,26 @@ class Hints:
 
     def leads(self, queue: str) -> bool:
         """Whether a job that is about to be enqueued should bring its own hint along."""
-        now = self._clock()
         with self._lock:
-            if now < self._quiet_until.get(queue, 0.0):
-                return False
-            self._hush(queue, now)
-            return True
+            return self._wait(queue) == 0.0
 
     def ask(self, queue: str) -> float | None:
         """Zero to send one now, or how long to wait first, or None when one is coming anyway."""
-        now = self._clock()
         with self._lock:
-            quiet_until = self._quiet_until.get(queue, 0.0)
-            if now >= quiet_until:
-                self._hush(queue, now)
-                return 0.0
-            if queue in self._coming:
-                return None
-            self._coming.add(queue)
-            return quiet_until - now
+            wait = self._wait(queue)
+            if wait > 0.0:
+                if queue in self._coming:
+                    return None
+                self._coming.add(queue)
+            return wait
+
+    def _wait(self, queue: str) -> float:
+        """Zero, and the window begins; or how much is left of it."""
+        now = self._clock()
+        wait = max(0.0, self._quiet_until.get(queue, 0.0) - now)
+        if wait == 0.0:
+            self._hush(queue, now)
+        return wait
 
     def sending(self, queue: str) -> None:
         """The one that was coming is being sent; a job enqueued from now on asks for its own."""

@@ -4,12 +4,13 @@ A cursor looks anew at each statement: in which form, prepared or not, how to re
 of what a small call costs on our side, and our connections say the same few sentences all day.
 """
 
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection, Connection, Error
 from psycopg.abc import Buffer, PQGen
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.errors import error_from_result
+from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
@@ -44,6 +45,7 @@ class Spoken:
         self._conn = conn
         self._adapt = Transformer(conn)
         self._names: dict[Form, bytes | None] = {}
+        self._numbers = count()  # never used again: of some the server may still know
 
     def carry(self, call: Call[Any], hint: Call[Any] | None = None) -> PQGen[list[Row]]:
         """Carry one call, in a transaction of its own; gives the rows of its reply.
@@ -52,6 +54,13 @@ class Spoken:
         first; nobody learns what became of it.
         """
         message = self._put_down(call)
+        try:
+            return self._rows((yield from self._speak(message, hint)))
+        except InvalidSqlStatementName:  # somebody told the session to forget: a handler's DISCARD ALL
+            self._names.clear()
+            return self._rows((yield from self._speak(message, None)))
+
+    def _speak(self, message: _Message, hint: Call[Any] | None) -> PQGen[list[PGresult]]:
         yield from self._prepare(message)
         if hint is not None:
             behind = self._put_down(hint)
@@ -60,9 +69,10 @@ class Spoken:
             except Error:  # no reason to refuse the call
                 hint = None
         if hint is not None:
-            return self._rows((yield from self._say_both(message, behind)))
+            return (yield from self._say_both(message, behind))
         self._say(message)
-        return self._rows((yield from execute(self._pgconn)))
+        replies: list[PGresult] = yield from execute(self._pgconn)
+        return replies
 
     def _say_both(self, message: _Message, hint: _Message) -> PQGen[list[PGresult]]:
         pgconn = self._pgconn
@@ -87,7 +97,7 @@ class Spoken:
         names, form = self._names, message.form
         if form in names:
             if names[form] is None:
-                name = b"faultline_%d" % sum(known is not None for known in names.values())
+                name = b"faultline_%d" % next(self._numbers)
                 self._pgconn.send_prepare(name, form[0].encode(), form[1])
                 self._check((yield from execute(self._pgconn)), ExecStatus.COMMAND_OK)
                 names[form] = name
