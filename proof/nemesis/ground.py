@@ -89,6 +89,13 @@ class Ground:
             size = str((found.f_blocks - found.f_bfree + 1) * found.f_frsize)
         subprocess.run(["mount", "-o", f"remount,size={size}", str(self.disk)], check=True)
 
+    def bring_back(self) -> None:
+        """Start the halted server again. A full disk is given room first, as whoever is called out has to:
+        PostgreSQL replays its log or does not start."""
+        if self.disk is not None:
+            self.fill_disk(False)
+        self.server.resume()
+
     def step_clock(self, by: timedelta) -> None:
         """Let the server's clock be so far off from now on."""
         if self.clock is not None:

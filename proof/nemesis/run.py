@@ -104,10 +104,14 @@ async def _heal(storm: Storm, outcome: Outcome, tell: Tell) -> None:
 
 async def _check(storm: Storm, watch: Watch, outcome: Outcome, tell: Tell) -> None:
     tell("checking", 1.0)
-    facts, findings = await close_up(storm.arena, storm.ground, ends_seen=watch.ends)
-    outcome.findings[:0] = findings
-    with storm.ground.connect() as conn:
-        count(conn, storm, facts, outcome)
+    try:
+        facts, findings = await close_up(storm.arena, storm.ground, ends_seen=watch.ends)
+        outcome.findings[:0] = findings
+        with storm.ground.connect() as conn:
+            count(conn, storm, facts, outcome)
+    except psycopg.OperationalError as gone:
+        outcome.remarks.append(f"the storm's own server was gone when the checker came: {gone}")
+        outcome.sometimes["the server was there in the end"] = 0
 
 
 COUNTED: Final = """

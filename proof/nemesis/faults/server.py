@@ -51,7 +51,7 @@ async def _restart(storm: Storm, fault: Fault, how: Literal["immediate", "fast"]
         began = time.monotonic()
         await asyncio.to_thread(storm.ground.server.halt, how)
         await asyncio.sleep(fault.lasts)
-        await asyncio.to_thread(storm.ground.server.resume)
+        await asyncio.to_thread(storm.ground.bring_back)
         return f"{how}, away for {time.monotonic() - began:.1f} s"
 
 
@@ -86,7 +86,8 @@ async def disk_full(storm: Storm, fault: Fault) -> str:
     if storm.ground.disk is None:
         raise Missed("no disk of our own")
     try:
-        await asyncio.to_thread(storm.ground.fill_disk, True)
+        async with storm.down:  # not while the server recovers: on a full disk it would give up
+            await asyncio.to_thread(storm.ground.fill_disk, True)
         refused = await asyncio.to_thread(_refused, storm)
         await asyncio.sleep(fault.lasts)
     finally:
