@@ -149,6 +149,12 @@ MUTANTS = (
         red_by=("RuntimeError",),
     ),
     Mutant(
+        "a session that was told to forget its statements is believed to know them", "G1",
+        "tests/store/test_spoken.py::test_a_session_that_was_told_to_forget_its_statements_is_told_them_again",
+        (Patch("store/spoken.py", "            self._names.clear()\n            return", "            raise RuntimeError\n            return"),),
+        red_by=("RuntimeError",),
+    ),
+    Mutant(
         "whoever was refused in a batch is taken for settled", "G4",
         "tests/worker/test_settling.py::test_one_busy_one_late_and_one_cancelled_do_not_hold_up_their_batch",
         (worker("settler", 'self._say_refused(hand, answer.reason or "gone", answer.current_token)\n            ended', "pass\n            ended"),),
@@ -156,17 +162,17 @@ MUTANTS = (
     Mutant(
         "a worker does not look at its own deadline before it commits", "G5",
         "tests/worker/test_transaction.py::test_a_handler_that_swallows_the_loss_altogether_does_not_succeed",
-        (worker("transaction", "if hand.stopping or hand.seconds_left(self._lender.board) <= 0:\n            reason", "if hand.stopping:\n            reason"),),
+        (worker("block", "if hand.stopping or hand.seconds_left(self._lender.board) <= 0:\n            reason", "if hand.stopping:\n            reason"),),
     ),
     Mutant(
         "a handler may end its transaction by hand", "G3",
         f"{BLOCK}::test_x10_a_handler_that_ends_the_transaction_itself_does_not_succeed",
-        (worker("transaction", "if closed_by_hand or self._conn.info.transaction_status == TransactionStatus.IDLE:", "if False:"),),
+        (worker("block", "if closed_by_hand or self._conn.info.transaction_status == TransactionStatus.IDLE:", "if False:"),),
     ),
     Mutant(
         "a job may have two blocks at once", "G3",
         f"{BLOCK}::test_x11_a_block_inside_a_block_of_the_same_job_is_refused",
-        (worker("transaction", "        if self._hand.in_block:\n", "        if False:\n"),),
+        (worker("block", "        if self._hand.in_block:\n", "        if False:\n"),),
     ),
     Mutant(
         "a success is recorded while its block is open", "G3",
@@ -192,7 +198,7 @@ MUTANTS = (
     Mutant(
         "a forked child speaks on its parent's connection", "G2",
         f"{BLOCK}::test_x15_a_forked_child_cannot_commit_for_its_parent",
-        (worker("transaction", "if os.getpid() != self._lender.pid:", "if False:"),),
+        (worker("block", "if os.getpid() != self._lender.pid:", "if False:"),),
     ),
     Mutant(
         "a frozen pacemaker is kept", "G10",

@@ -66,12 +66,12 @@ MUTANTS = (
     Mutant(
         "a loss that the handler swallowed is forgotten", "G4",
         f"{TRANSACTION}::test_a_handler_that_swallows_the_loss_altogether_does_not_succeed",
-        (worker("transaction", "        if isinstance(error, LeaseLost):\n            self._hand.lost = error", "        pass"),),
+        (worker("block", "        if isinstance(error, LeaseLost):\n            self._hand.lost = error", "        pass"),),
     ),
     Mutant(
         "a job may be settled by two blocks, one after the other", "G3",
         f"{TRANSACTION}::test_a_job_commits_once",
-        (worker("transaction", "        if hand.settled:\n", "        if False:\n"),),
+        (worker("block", "        if hand.settled:\n", "        if False:\n"),),
     ),
     Mutant(
         "a timeout cuts a commit short", "G7",

@@ -71,6 +71,10 @@ DAMAGES: Final = (
         ("update faultline.later set crashes = 2 where id = %(job)s",),
     ),
     Damage(
+        "attempts_and_crashes_stay_in_budget", lives.is_replayed_and_runs,
+        ("update faultline.active set crashes_alone = 1 where id = %(job)s",),
+    ),
+    Damage(
         "attempts_and_crashes_stay_in_budget", lives.succeeds,
         ("update faultline.ledger set attempt = 6 where job_id = %(job)s",),
     ),

@@ -11,9 +11,10 @@ from faultline.errors import LeaseLost
 from faultline.job import Job, Transaction
 from faultline.store.run import AsyncStore, Store
 from faultline.task import TaskSpec
+from faultline.worker.block import Lender
 from faultline.worker.board import Board
 from faultline.worker.hand import Hand
-from faultline.worker.transaction import Lender, WorkTransaction
+from faultline.worker.transaction import WorkTransaction
 from faultline.worker.wire import Ask, Begin, Left, Lost, Message, Now
 
 TOLD: Final = frozenset({"fenced", "committing", "settled", "lost"})

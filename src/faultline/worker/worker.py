@@ -26,6 +26,7 @@ from faultline.store.listen import Wakes, listen
 from faultline.store.run import AsyncStore, Store
 from faultline.task import Registry
 from faultline.telemetry import emit, install_context
+from faultline.worker.block import Lender
 from faultline.worker.children import Children
 from faultline.worker.companion import Companion
 from faultline.worker.feeder import Feeder
@@ -37,7 +38,7 @@ from faultline.worker.runner import Runners
 from faultline.worker.settler import Settler
 from faultline.worker.shelf import Shelf
 from faultline.worker.suspects import Suspects
-from faultline.worker.transaction import Lender, WorkTransaction, ask_rows
+from faultline.worker.transaction import WorkTransaction, ask_rows
 
 log = logging.getLogger("faultline.worker")
 

@@ -1,0 +1,139 @@
+"""What both forms of job.transaction share: whose turn it is, what a commit needs, what the rows tell."""
+
+import asyncio
+import os
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import IsolationLevel
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from faultline.args import encode_result
+from faultline.errors import (
+    AlreadySettled,
+    FaultlineError,
+    LeaseLost,
+    LossReason,
+    OutcomeUnknown,
+    ServerUnavailable,
+    SyncInAsync,
+    TransactionEnded,
+    TransactionOpen,
+)
+from faultline.store.run import AsyncStore, Store
+from faultline.worker.board import Board
+from faultline.worker.hand import Hand
+
+
+class Lender(NamedTuple):
+    """Who lends a handler its connection: pools for threads and for the loop, made when first needed."""
+
+    store: Store
+    astore: AsyncStore
+    board: Board
+    loop: asyncio.AbstractEventLoop
+    pid: int
+    own_session: bool
+    """Whether a connection is a session: behind a pooler it is not, and nothing can be put in order there."""
+
+
+class Block:
+    """One block of a handler, whoever waits for the database in it: a thread or the loop."""
+
+    def __init__(self, hand: Hand, lender: Lender, result: Any, isolation: IsolationLevel | None) -> None:
+        if hand.settled:
+            raise AlreadySettled(
+                f"job {hand.job.id} was settled by an earlier job.transaction(); a job commits once"
+            )
+        self._hand = hand
+        self._lender = lender
+        self._result = encode_result(result, hand.job.task)
+        self._isolation = isolation
+        self._loan: Any = None
+        self._block: Any = None
+        self._conn: Any = None
+
+    def _is_clean(self) -> bool:
+        """Whether the next handler may have this connection: nothing left open, rows as it expects them."""
+        self._conn.row_factory = tuple_row
+        return bool(self._conn.info.transaction_status == TransactionStatus.IDLE)
+
+    def _take_turn(self) -> None:
+        """One block at a time, in the process that holds the lease."""
+        if os.getpid() != self._lender.pid:
+            raise FaultlineError(
+                "job.transaction() was entered in a forked child, which has its parent's connections; "
+                "commit in the parent"
+            )
+        if self._hand.in_block:
+            raise TransactionOpen(f"job {self._hand.job_id} has a job.transaction() open; a job commits once")
+        self._hand.in_block = True
+
+    def _check_begun(self) -> None:
+        """Without its transaction the success would be recorded alone, whatever became of the rows."""
+        closed_by_hand = self._conn.closed and not self._conn.broken
+        if closed_by_hand or self._conn.info.transaction_status == TransactionStatus.IDLE:
+            raise TransactionEnded(
+                "the handler itself ended the transaction it was lent, by COMMIT, ROLLBACK or close(); leave "
+                "that to job.transaction(), and use conn.transaction() for a savepoint"
+            )
+
+    def _check_deadline(self) -> None:
+        """Do not even try with a lease that may have ended: the database would refuse, but at a cost."""
+        hand = self._hand
+        if hand.stopping or hand.seconds_left(self._lender.board) <= 0:
+            reason: LossReason = "cancelled" if hand.stopping == "cancel" else "not_renewed"
+            raise LeaseLost(hand.job_id, hand.token, None, reason)
+
+    def _check_broken(self, error: BaseException) -> None:
+        """A connection that broke inside the block is the database's failure, and is told as one."""
+        if isinstance(error, psycopg.OperationalError) and self._conn.closed:
+            raise ServerUnavailable(
+                f"the connection broke inside job.transaction(); nothing of it was committed: {error}"
+            ) from error
+
+    def _remember(self, error: BaseException) -> None:
+        if isinstance(error, LeaseLost):
+            self._hand.lost = error
+
+    def _judge(self, outcome: str, broken: Exception) -> None:
+        """What the rows said of a commit whose reply was lost."""
+        match outcome:
+            case "succeeded":
+                self._hand.settled = True
+            case "running":
+                raise ServerUnavailable(
+                    "the connection broke before the commit; nothing was committed"
+                ) from broken
+            case "gone":
+                raise OutcomeUnknown(
+                    f"job {self._hand.job_id}: the reply to its commit was lost, and its queue keeps "
+                    "no trace of it"
+                ) from broken
+            case _:
+                lost = LeaseLost(self._hand.job_id, self._hand.token, None, "settled")
+                self._remember(lost)
+                raise lost from broken
+
+    def _give_up_if_late(self, trouble: Exception) -> None:
+        """Past our own deadline: hands off, and let the watchdog decide."""
+        if self._hand.stopping or self._hand.seconds_left(self._lender.board) <= 0:
+            raise OutcomeUnknown(
+                f"job {self._hand.job_id}: the connection broke in its commit and the database stayed "
+                "away until the lease ended; the ledger will tell"
+            ) from trouble
+
+
+def check_loop(ours: asyncio.AbstractEventLoop | None) -> None:
+    """`with` belongs in a thread, `async with` in the worker's own loop; else loops would stop or cross."""
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if ours is None:
+        raise SyncInAsync("job.transaction() was entered by `with` in an async handler; use `async with`")
+    if running is not ours:
+        raise FaultlineError(
+            "job.transaction() was entered by `async with` outside the worker's loop; use `with`"
+        )
