@@ -92,7 +92,7 @@ compare-page: dev-env  ## docs/benchmarks.md and its plots again, from the JSON 
 	@.venv/bin/python -m benchmarks.peers page $(ARGS)
 
 lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
-	@$(COMPILE) --upgrade --extra dev --extra embedded --extra fast --extra bench -o requirements/dev.lock >/dev/null
+	@$(COMPILE) --upgrade --extra dev --extra embedded --extra fast --extra bench --extra server --extra grpc --extra metrics --extra tracing -o requirements/dev.lock >/dev/null
 	@$(COMPILE) --constraints requirements/dev.lock --extra embedded --extra fast -o requirements/demo.lock >/dev/null
 	@if grep -nE '://|find-links|index-url' requirements/*.lock; then echo "a lock names an address" >&2; exit 1; fi
 
