@@ -156,6 +156,10 @@ def first_free() -> Call[list[tuple[str, int]]]:
     return Call("first_free", {}, read=rows.queues)
 
 
+def backlog(queue: str | None = None, most: int = 10_000) -> Call[int]:
+    return Call("backlog", {"queue": queue, "most": most}, read=rows.one)
+
+
 def rescue(most: int = 500) -> Call[list[int]]:
     return Call("rescue", {"most": most}, read=rows.ids)
 

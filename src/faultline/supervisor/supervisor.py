@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final
 
 from faultline.errors import FaultlineError
+from faultline.notify import Notifier
 from faultline.store.listen import listen
 from faultline.supervisor.backoff import Backoff
 from faultline.supervisor.child import Child
@@ -58,6 +59,7 @@ class Supervisor:
         self.plan = plan
         self.children: dict[int, Child] = {}
         self._stopping = asyncio.Event()
+        self._claimed = asyncio.Event()
         self._asked = False
         self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self._starts_failed = 0
@@ -71,16 +73,23 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGCHLD, self._look)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        beside = asyncio.create_task(self._look_after_all())
+        telling = Notifier.take().follow(self._claimed, self._stopping, self.status)
+        beside = [asyncio.create_task(part) for part in (self._look_after_all(), telling)]
         try:
             await asyncio.gather(*(self._keep(number + 1) for number in range(self.plan.processes)))
         finally:
-            beside.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await beside
+            for part in beside:
+                part.cancel()
+            for part in beside:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await part
         if self._trouble is not None:
             raise self._trouble
         return max(self._codes)
+
+    def status(self) -> str:
+        """One line for whoever looks at the process."""
+        return f"{len(self.children)} of {self.plan.processes} worker processes"
 
     def stop(self) -> None:
         """Have all finish what they run; said twice, have them give it back at once."""
@@ -134,7 +143,7 @@ class Supervisor:
             return End(1, False, Failure("", f"no worker process can be started: {refused}"))
         self.children[number] = child  # before anything is awaited: it may end at once
         try:
-            return await child.follow(partial(self._is_ready, child))
+            return await child.follow(partial(self._is_ready, child), self._claimed.set)
         finally:
             del self.children[number]
 

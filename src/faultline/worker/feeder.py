@@ -55,6 +55,7 @@ class Feeder:
         self.hurry = hurry
         self.woken = shelf.woken
         self.found_nothing = asyncio.Event()
+        self.claimed = asyncio.Event()
         self.closed = asyncio.Event()
         self._closing = asyncio.Event()
         config = shelf.config
@@ -89,6 +90,7 @@ class Feeder:
                 continue
             self.woken.clear()
             full = await self._feed()
+            self.claimed.set()
             if self._closing.is_set():
                 return
             if full:

@@ -78,6 +78,8 @@ class Worker:
         self.stuck = 0
         """Async handlers that would not be cancelled: only the end of the process ends them."""
         self.ready = asyncio.Event()
+        self.claimed = asyncio.Event()
+        """The first claim was answered, with jobs or without: from here on it works."""
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._wakes = wakes or partial(listen, self.dsn)
@@ -87,6 +89,15 @@ class Worker:
         if self._stop.is_set():
             self._hurry.set()
         self._stop.set()
+
+    @property
+    def stopping(self) -> asyncio.Event:
+        """Set when it was told to stop."""
+        return self._stop
+
+    def status(self) -> str:
+        """One line for whoever looks at the process."""
+        return f"{self._shelf.in_hand} jobs in hand, {self._shelf.settled_count} settled"
 
     async def run(self, *, until_empty: bool = False, stop_after: int | None = None) -> int:
         """Work until told to stop, until the queues are empty, or for so many jobs; answers the exit code."""
@@ -114,6 +125,7 @@ class Worker:
             settler = Settler(self._shelf, lines[1], lines[2], outage, self.id)
             await asyncio.gather(companion.wait_ready(), settler.warm_up())
             feeder = Feeder(self._shelf, lines[0], self.tasks, outage, self.id, self._begin, companion.hurry)
+            feeder.claimed = self.claimed
             await self._work(feeder, settler, companion, outage, until_empty, stop_after)
         finally:
             await asyncio.gather(self._children.close(), self._suspects.close())
