@@ -1,0 +1,152 @@
+"""The image and the compose file: linted, since no container engine is needed for that, and read for what matters."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.deploy import shipped
+from tests.deploy.shipped import ROOT
+
+TOOLS = Path(sys.executable).parent
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+SERVICES = shipped.compose()["services"]
+OF_OURS = {name: one for name, one in SERVICES.items() if one.get("image") == "faultline:local"}
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, cwd=ROOT)
+
+
+def seconds(duration: str) -> int:
+    minutes, rest = re.fullmatch(r"(?:(\d+)m)?(?:(\d+)s)?", duration).groups()
+    return 60 * int(minutes or 0) + int(rest or 0)
+
+
+def test_hadolint_finds_nothing_in_the_dockerfile():
+    told = run(TOOLS / "hadolint", "Dockerfile")
+
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_the_compose_file_is_what_the_specification_says():
+    told = run(TOOLS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yaml")
+
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_the_image_runs_as_nobody_in_particular_and_stops_when_told():
+    assert re.search(r"^USER (\d+):(\d+)$", DOCKERFILE, re.MULTILINE)
+    assert "\nSTOPSIGNAL SIGTERM\n" in DOCKERFILE
+    assert len(re.findall(r"^FROM ", DOCKERFILE, re.MULTILINE)) == 2
+    assert re.search(r'^CMD \["faultline"', DOCKERFILE, re.MULTILINE)
+
+
+def test_the_image_takes_nothing_but_locked_packages():
+    installs = re.findall(r"pip\S* (?:--python \S+ )?install (.*?)(?: \\)?$", DOCKERFILE, re.MULTILINE)
+
+    assert len(installs) == 3
+    for words in installs:
+        assert "--require-hashes" in words or "--no-deps /wheels/*.whl" in words
+    assert "://" not in DOCKERFILE
+
+
+def test_only_what_is_named_goes_into_the_image():
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    copied = re.findall(r"^COPY (?!--from)(.*) \S+$", DOCKERFILE, re.MULTILINE)
+
+    assert ignored[1] == "*"
+    for name in " ".join(copied).split():
+        assert f"!{name}" in ignored
+
+
+def test_the_locks_of_the_image_hold_what_the_others_hold():
+    """The same versions with the same hashes, so what was tested is what is shipped."""
+    tested = _packages("dev")
+
+    for lock in ("server", "build"):
+        for name, hashes in _packages(lock).items():
+            assert tested[name] == hashes, name
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["fastapi", "uvicorn", "grpcio", "protobuf", "prometheus-client", "opentelemetry-api", "uvloop"],
+)
+def test_the_image_has_every_extra_it_may_need(package):
+    assert any(name.startswith(f"{package}==") for name in _packages("server"))
+
+
+def _packages(lock):
+    text = (ROOT / f"requirements/{lock}.lock").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if re.match(r"[a-z0-9]", line)]
+    return {line.split()[0]: sorted(re.findall(r"sha256:\w+", line)) for line in lines}
+
+
+def test_the_database_keeps_its_data_where_postgres_18_has_it():
+    db = SERVICES["db"]
+
+    assert db["image"] == "postgres:18"
+    assert "data:/var/lib/postgresql" in db["volumes"]
+    assert db["healthcheck"]["test"][:2] == ["CMD", "pg_isready"]
+    assert "ports" not in db
+
+
+def test_nothing_can_be_reached_from_other_machines_and_no_password_is_written_down():
+    published = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    text = (ROOT / "compose.yaml").read_text()
+
+    assert len(published) == 4
+    assert all(port.startswith("127.0.0.1:") for port in published)
+    assert not re.search(r"PASSWORD: |://\w+:\w+@", text)
+
+
+def test_whoever_needs_the_schema_waits_for_the_migration():
+    assert SERVICES["migrate"]["depends_on"]["db"]["condition"] == "service_healthy"
+    for name, before in {"server": "keys", "worker": "migrate", "keys": "migrate"}.items():
+        assert SERVICES[name]["depends_on"][before]["condition"] == "service_completed_successfully"
+
+
+@pytest.mark.parametrize("name", OF_OURS)
+def test_ours_run_with_nothing_they_do_not_need(name):
+    service = OF_OURS[name]
+
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["init"] is True
+
+
+@pytest.mark.parametrize("name", ["server", "worker"])
+def test_a_container_is_given_longer_to_stop_than_it_takes(name):
+    words = " ".join(SERVICES[name]["command"])
+    grace = seconds(re.search(r"--grace[ =](\w+)", words)[1])
+
+    assert seconds(SERVICES[name]["stop_grace_period"]) >= grace + 10
+
+
+def test_every_file_that_is_mounted_is_there():
+    for service in SERVICES.values():
+        for volume in service.get("volumes", []):
+            if volume.startswith("./"):
+                assert (ROOT / volume.split(":")[0]).exists(), volume
+
+
+def test_passwords_are_made_once_and_kept(tmp_path):
+    """The script itself, as `sh` runs it; who owns a file cannot be tried without being root."""
+    (script,) = SERVICES["secrets"]["command"]
+    script = script.replace("$$", "$").replace("/secrets", str(tmp_path)).replace("chown", "true chown")
+
+    for _ in range(2):
+        subprocess.run(["sh", "-euc", script], check=True, env={"PATH": os.environ["PATH"], "LC_ALL": "C"})
+        password = (tmp_path / "password").read_text()
+        seen = {file.name: file.read_text() for file in tmp_path.iterdir() if file.is_file()}
+
+    assert len(password) == 40
+    assert seen["pgpass"] == f"db:5432:faultline:faultline:{password}\n"
+    assert seen["grafana"] not in ("", password)
+    assert (tmp_path / "pgpass").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "password").read_text() == password
