@@ -1,4 +1,4 @@
-"""The image and the compose file: linted, since no container engine is needed for that, and read for what matters."""
+"""The image and the compose file: linted, which needs no container engine, and read for what matters."""
 
 import os
 import re

@@ -159,9 +159,15 @@ def _schema_says(values, tmp_path):
 
 @pytest.mark.parametrize(
     "template",
-    ["{{ include \"x\" . }}", "{{ .Values.nothing }}", "{{- if .Values.worker.enabled }}", "a: {{ .Values.worker }}",
-     "{{- range .Values.worker }}", "  {{- end }}"],
-)  # fmt: skip
+    [
+        '{{ include "x" . }}',
+        "{{ .Values.nothing }}",
+        "{{- if .Values.worker.enabled }}",
+        "a: {{ .Values.worker }}",
+        "{{- range .Values.worker }}",
+        "  {{- end }}",
+    ],
+)
 def test_a_template_form_that_is_not_known_is_refused(template):
     """Else what is validated here might not be what Helm makes of it."""
     with pytest.raises((chart.NotUnderstood, IndexError)):
