@@ -8,6 +8,8 @@ import psycopg
 from rich.table import Table
 from rich.text import Text
 
+from faultline.access.drift import findings
+from faultline.access.facts import gather
 from faultline.cli import checks
 from faultline.cli.checks import Check
 from faultline.cli.failing import CHECK_FAILED, line_of
@@ -22,13 +24,17 @@ from faultline.store.connect import connect
 
 
 @click.command(cls=Command)
+@click.option("--strict", is_flag=True, help="Compare every function, grant and membership with what was shipped.")
 @told
-def command(terminal: Terminal) -> int:
+def command(terminal: Terminal, strict: bool) -> int:
     """Examine the database and this installation; each finding comes with what to do.
 
     Exits with 3 when something is bad; a warning is not.
     """
-    found = examine(terminal.settings())
+    settings = terminal.settings()
+    found = examine(settings)
+    if strict:
+        found += examine_access(settings)
     grades = [check.grade for check in found]
     terminal.show(
         {"bad": grades.count("bad"), "checks": [asdict(check) for check in found]}, lambda: _drawn(found)
@@ -51,6 +57,18 @@ def examine(settings: Settings) -> list[Check]:
         return found + _examine_inside(settings, dsn)
     except FaultlineError as error:
         return [*found, Check("examination", "bad", line_of(error))]
+
+
+def examine_access(settings: Settings) -> list[Check]:
+    """Whether the database still is what was shipped, and lets nobody around the verbs."""
+    try:
+        with connect(settings.require_dsn(), prepare_threshold=None) as conn:
+            facts = gather(conn)
+    except FaultlineError as error:
+        return [Check("access", "bad", line_of(error))]
+    if drifted := findings(facts):
+        return [Check("access", found.grade, f"{found.about} {found.said}", found.remedy) for found in drifted]
+    return [Check("access", "ok", f"{len(facts.functions)} functions as shipped, every grant by a duty")]
 
 
 def _examine_inside(settings: Settings, dsn: str) -> list[Check]:
