@@ -71,8 +71,9 @@ def _of_compose() -> Iterator[Line]:
         if command[:1] == ["faultline"]:
             yield Line(f"compose.yaml {name}", command)
         for script in command:
-            for words in re.findall(r"^ *(faultline .*?)(?: >.*)?$", script, re.MULTILINE):
-                yield Line(f"compose.yaml {name}", shlex.split(re.sub(r'"\$\$\{key.*?\}"', "read", words)))
+            for found in re.findall(r"^ *(faultline .*?)(?: >.*)?$", script, re.MULTILINE):
+                words = shlex.split(found.replace("$$1", "name").replace("$$2", "read"))
+                yield Line(f"compose.yaml {name}", words)
         test = service.get("healthcheck", {}).get("test", [])
         if test[1:2] == ["faultline"]:
             yield Line(f"compose.yaml {name} healthcheck", test[1:])
