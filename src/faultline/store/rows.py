@@ -119,6 +119,11 @@ def ids(rows: list[Row]) -> list[int]:
     return [row[0] for row in rows]
 
 
+def made(rows: list[Row]) -> list[tuple[int, bool]]:
+    """The ids of jobs that were asked for, and whether each is new: a key may name an older one."""
+    return [(row[0], row[1]) for row in rows]
+
+
 def claimed(rows: list[Row]) -> list[Claimed]:
     return [Claimed._make(row) for row in rows]
 
