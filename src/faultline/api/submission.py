@@ -1,4 +1,4 @@
-"""A job as it is asked for over HTTP: bytes in, NewJob out. Decoded by msgspec, for this is the busiest door."""
+"""A job as it is asked for over HTTP: bytes in, NewJob out. By msgspec, for this is the busiest door."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -14,6 +14,7 @@ from faultline.errors import BadName, InputError, OutOfBounds
 from faultline.job import NewJob
 from faultline.task import MAX_ATTEMPTS
 
+_NO_ARGS: Final = Raw(b"{}")
 _NAME: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 
 TaskName = Annotated[str, Meta(min_length=1, max_length=bounds.TASK_CHARS_MAX, pattern=_NAME)]
@@ -30,7 +31,9 @@ class Submission(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
     """One job to enqueue. Durations are in seconds."""
 
     task: TaskName
-    args: Annotated[Raw, Meta(extra_json_schema={"type": "object"})] = Raw(b"{}")
+    args: Annotated[Raw, Meta(extra_json_schema={"type": "object"})] = msgspec.field(
+        default_factory=lambda: _NO_ARGS
+    )
     queue: QueueName = "default"
     priority: Priority = 0
     run_at: Annotated[datetime, Meta(tz=True)] | None = None
@@ -49,16 +52,19 @@ class Submission(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
         if self.run_at is not None:
             bounds.check_run_at(self.run_at)
             if self.delay_seconds is not None:
-                raise OutOfBounds(f"{place}run_at and delay_seconds both say when it is due; give one of them")
+                raise OutOfBounds(f"{place}run_at and delay_seconds both say when it is due; give one")
         return NewJob(
             task=self.task, args=args.decode(), queue=self.queue, priority=self.priority, run_at=self.run_at,
-            delay=_span(self.delay_seconds), max_attempts=self.max_attempts, lease_for=_span(self.lease_seconds),
-            timeout=_span(self.timeout_seconds), key=self._key(header_key), key_for=_span(self.key_seconds),
+            delay=_span(self.delay_seconds), max_attempts=self.max_attempts,
+            lease_for=_span(self.lease_seconds), timeout=_span(self.timeout_seconds),
+            key=self._key(header_key), key_for=_span(self.key_seconds),
         )  # fmt: skip
 
     def _key(self, header_key: str | None) -> str | None:
         if header_key is not None and self.key is not None and header_key != self.key:
-            raise BadName("the Idempotency-Key header and the field key differ; give one of them, or both the same")
+            raise BadName(
+                "the Idempotency-Key header and the field key differ; give one of them, or both the same"
+            )
         key = self.key if header_key is None else header_key
         return None if key is None else bounds.check_key(key)
 
@@ -75,12 +81,14 @@ _many: Final = msgspec.json.Decoder(Batch)
 
 def decode_one(body: bytes, header_key: str | None) -> NewJob:
     """The job a body asks for, or an error that names the field."""
-    return _decoded(_one, body).new_job(header_key)
+    asked: Submission = _decoded(_one, body)
+    return asked.new_job(header_key)
 
 
 def decode_many(body: bytes, jobs_max: int) -> list[NewJob]:
     """The jobs a body asks for; one that cannot be refuses them all, with its number."""
-    jobs = _decoded(_many, body).jobs
+    batch: Batch = _decoded(_many, body)
+    jobs = batch.jobs
     if not 1 <= len(jobs) <= jobs_max:
         raise OutOfBounds(f"jobs holds 1 to {jobs_max:,} jobs; got {len(jobs):,}")
     return [job.new_job(place=f"jobs[{number}].") for number, job in enumerate(jobs)]
@@ -106,5 +114,7 @@ def _span(seconds: float | None) -> timedelta | None:
 
 def schemas() -> Mapping[str, Any]:
     """The JSON Schemas of what is decoded here, for the OpenAPI document."""
-    _, components = msgspec.json.schema_components([Submission, Batch], ref_template="#/components/schemas/{name}")
+    _, components = msgspec.json.schema_components(
+        [Submission, Batch], ref_template="#/components/schemas/{name}"
+    )
     return components

@@ -66,7 +66,7 @@ def encode_document(value: Any, subject: str) -> bytes:
 def check_document(data: bytes, subject: str, kind: type = object) -> None:
     """Check JSON text that came from elsewhere, as `encode_document` checks what it encodes.
 
-    The text itself goes on to the database: it keeps every digit of a number, which Python's floats would not.
+    The text itself goes on to the database: it keeps every digit of a number, as Python's floats do not.
 
     >>> check_document(b'{"order_id":7}', "args", dict)
     >>> check_document(b'[7]', "args", dict)
