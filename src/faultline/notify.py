@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -87,6 +87,20 @@ class Notifier:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.sign_every):
                     await until.wait()
+
+
+@contextlib.asynccontextmanager
+async def telling(
+    ready: asyncio.Event, stopping: asyncio.Event, status: Callable[[], str]
+) -> AsyncIterator[None]:
+    """Tell of this process's life for as long as the block lasts: once, and in a process of its own."""
+    told = asyncio.create_task(Notifier.take().follow(ready, stopping, status))
+    try:
+        yield
+    finally:
+        told.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await told
 
 
 def _spelled(address: str) -> str | None:

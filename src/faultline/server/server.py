@@ -15,6 +15,7 @@ from faultline.api import ApiConfig, create_app
 from faultline.api.desk import LOOPBACK_HOSTS, Desk
 from faultline.config import Settings
 from faultline.errors import ConfigError
+from faultline.notify import telling
 from faultline.server.config import Address, ServerConfig
 from faultline.server.door import check_door
 from faultline.server.listening import HttpServer, bind
@@ -62,12 +63,18 @@ class Server:
             if signals:
                 self._obey_signals()
             async with contextlib.AsyncExitStack() as stack:
+                if signals:
+                    await stack.enter_async_context(telling(self.ready, self._stopping, self.status))
                 if self.config.watchdog:
                     await stack.enter_async_context(watching(store.dsn, prepare=direct))
                 await self._serve(store, Doorman(store))
         finally:
             await store.close()
         return 0
+
+    def status(self) -> str:
+        """One line for whoever looks at the process."""
+        return f"serving on {', '.join(map(str, self.config.addresses))}"
 
     def stop(self) -> None:
         """Stop taking requests and let those in hand end; said twice, do not wait for them."""
