@@ -2,12 +2,17 @@
 
 import os
 import re
+import secrets
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from faultline.store.migrate import migrate
 from tests.deploy import shipped
 from tests.deploy.shipped import ROOT
 
@@ -147,6 +152,32 @@ def test_passwords_are_made_once_and_kept(tmp_path):
 
     assert len(password) == 40
     assert seen["pgpass"] == f"db:5432:faultline:faultline:{password}\n"
-    assert seen["grafana"] not in ("", password)
+    assert len({seen[name] for name in ("password", "superuser", "grafana")}) == 3
     assert (tmp_path / "pgpass").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "password").read_text() == password
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not there")
+def test_the_compose_database_belongs_to_a_role_that_is_no_superuser(server, tmp_path):
+    """The image of PostgreSQL runs this script once; here psql runs it on the tests' own server."""
+    name = f"compose_{secrets.token_hex(4)}"
+    (tmp_path / "password").write_text("made up")
+    script = (ROOT / "deploy/postgres/10-database.sh").read_text()
+    script = script.replace("/secrets", str(tmp_path)).replace(" faultline", f" {name}")
+    here = conninfo_to_dict(server.dsn())
+    script = script.replace("--username postgres", f"--username {here['user']}")
+    place = {"PGHOST": str(here["host"]), "PGPORT": str(here.get("port", 5432))}
+
+    subprocess.run(["sh", "-c", script], check=True, env={**os.environ, **place}, capture_output=True)
+
+    try:
+        dsn = make_conninfo(server.dsn(name), user=name, password="made up")
+        assert migrate(dsn).number == 0
+        with psycopg.connect(dsn) as conn:
+            owner = "select distinct pg_get_userbyid(proowner), rolsuper from pg_proc join pg_roles on"
+            where = "pg_roles.oid = proowner where pronamespace = 'faultline'::regnamespace"
+            assert conn.execute(f"{owner} {where}").fetchall() == [(name, False)]
+    finally:
+        server.drop_database(name)
+        with psycopg.connect(server.dsn(), autocommit=True) as conn:
+            conn.execute(f"drop role {name}")
