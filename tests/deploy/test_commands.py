@@ -18,6 +18,7 @@ FILES = [
 OF_THE_UNITS = {"FAULTLINE_APP", "FAULTLINE_FLAGS"}
 """Variables that systemd itself puts into a command line."""
 
+ALERTS = ROOT / "deploy/prometheus/alerts.yml"
 OF_OTHERS = {3000: "Grafana", 5432: "PostgreSQL", 9090: "Prometheus"}
 
 
@@ -77,3 +78,21 @@ def _ports() -> Any:
     yield from map(int, re.findall(r"(?:port: |server:)(\d+)", scraped))
     for file in shipped.MANIFESTS:
         yield from map(int, re.findall(r"(?:containerPort|port): (\d+)", file.read_text()))
+
+
+@pytest.mark.skipif(not ALERTS.exists(), reason="the rules are not there yet")
+def test_every_alert_has_its_page_in_the_runbook() -> None:
+    alerts = set(re.findall(r"alert: (\w+)", ALERTS.read_text()))
+    pages = set(re.findall(r"^### (Faultline\w+)$", shipped.GUIDE.read_text(), re.MULTILINE))
+
+    assert alerts == pages
+
+
+def test_every_inline_command_of_the_guides_is_understood() -> None:
+    """Those in a sentence too; what is left out in one is written as NAME or ID."""
+    for guide in (shipped.GUIDE, ROOT / "docs/guides/drain.md"):
+        for found in re.findall(r"`(faultline [a-z][^`]*)`", guide.read_text()):
+            words = found.replace("ID", "1").split()
+            if words[1] in ("server", "worker", "metrics") and len(words) == 2:
+                continue  # the name of a command, not a use of it
+            understood(words)
