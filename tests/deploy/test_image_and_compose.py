@@ -17,6 +17,7 @@ from tests.deploy import shipped
 from tests.deploy.shipped import ROOT
 
 TOOLS = Path(sys.executable).parent
+PROMTOOL = shutil.which("promtool")
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 SERVICES = shipped.compose()["services"]
 OF_OURS = {name: one for name, one in SERVICES.items() if one.get("image") == "faultline:local"}
@@ -181,3 +182,37 @@ def test_the_compose_database_belongs_to_a_role_that_is_no_superuser(server, tmp
         server.drop_database(name)
         with psycopg.connect(server.dsn(), autocommit=True) as conn:
             conn.execute(f"drop role {name}")
+
+
+def test_prometheus_scrapes_those_who_are_there_with_the_key_that_is_made():
+    config = shipped.read(ROOT / "deploy/prometheus/prometheus.yml")
+    jobs = {job["job_name"]: job for job in config["scrape_configs"]}
+    (script,) = SERVICES["keys"]["command"][2:]
+
+    (target,) = jobs["faultline-server"]["static_configs"][0]["targets"]
+    key = Path(jobs["faultline-server"]["authorization"]["credentials_file"])
+    assert target.split(":")[0] in SERVICES
+    assert key.parent == Path("/secrets/keys")
+    assert f"key {key.name} read\n" in script
+    (workers,) = jobs["faultline-worker"]["dns_sd_configs"]
+    assert workers["names"] == ["worker"]
+    assert f"0.0.0.0:{workers['port']}" in SERVICES["worker"]["command"]
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not there")
+def test_promtool_understands_the_configuration():
+    told = run(PROMTOOL, "check", "config", "--syntax-only", "deploy/prometheus/prometheus.yml")
+
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_grafana_is_provisioned_with_the_dashboard_and_the_prometheus_beside_it():
+    provisioning = ROOT / "deploy/grafana/provisioning"
+    (source,) = shipped.read(provisioning / "datasources/prometheus.yaml")["datasources"]
+    (provider,) = shipped.read(provisioning / "dashboards/faultline.yaml")["providers"]
+
+    assert source["url"] == "http://prometheus:9090"
+    mounted = [
+        volume.split(":")[1] for volume in SERVICES["grafana"]["volumes"] if "faultline.json" in volume
+    ]
+    assert [str(Path(file).parent) for file in mounted] == [provider["options"]["path"]]
