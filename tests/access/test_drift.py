@@ -1,8 +1,7 @@
-"""`doctor --strict` finds whatever was changed by hand, and whoever can go around the verbs; each with a remedy that mends it."""
+"""`doctor --strict` finds what was changed by hand, and who can go around the verbs; its remedies mend it."""
 
 import secrets
 
-import psycopg
 import pytest
 
 from faultline.access.drift import findings
@@ -46,7 +45,9 @@ def test_the_duties_of_the_manifest_are_those_of_the_database(db):
 def test_every_duty_names_what_there_is(db):
     there = {
         ("function", name)
-        for (name,) in db.execute("select proname from pg_proc where pronamespace = 'faultline'::regnamespace")
+        for (name,) in db.execute(
+            "select proname from pg_proc where pronamespace = 'faultline'::regnamespace"
+        )
     } | {
         ("view", name)
         for (name,) in db.execute(
@@ -58,7 +59,7 @@ def test_every_duty_names_what_there_is(db):
 
 
 def test_whatever_runs_as_its_owner_is_somebodys_duty(db):
-    """A verb that nobody may call is one that a role was forgotten for; a helper that somebody may, a hole."""
+    """A verb that nobody may call is of no use; a helper that somebody may is a hole."""
     definers = {function.name for function in shipped().values() if function.definer}
     granted = {name for _, kind, name in duties() if kind == "function"}
 
@@ -68,7 +69,8 @@ def test_whatever_runs_as_its_owner_is_somebodys_duty(db):
 
 SABOTAGE = {
     "alter function faultline.cancel security invoker": "function cancel runs with the rights of its caller",
-    "alter function faultline.put_back security definer": "function put_back runs with the rights of its owner",
+    "alter function faultline.put_back security definer":
+        "function put_back runs with the rights of its owner",
     "alter function faultline.claim reset search_path": "function claim has other settings: search_path",
     "alter function faultline.claim set search_path = public": "function claim has other settings",
     "grant execute on function faultline.claim to public": "function claim PUBLIC may call it",
@@ -87,17 +89,20 @@ SABOTAGE = {
     "grant {p}operator to {p}producer": "role {p}producer is a member of {p}operator",
     "grant {p}owner to {p}worker": "role {p}worker is a member of {p}owner",
     "alter default privileges for role {p}owner grant select on tables to {p}reader": "future tables",
-    "create role {p}joe login; grant {p}owner to {p}joe": "login {p}joe inherits {p}owner, and so reaches everything",
+    "create role {p}joe login; grant {p}owner to {p}joe":
+        "login {p}joe inherits {p}owner, and so reaches everything",
     "create role {p}joe login noinherit; grant {p}owner to {p}joe": "login {p}joe can become {p}owner",
     "create role {p}joe login; grant pg_read_all_data to {p}joe": "login {p}joe inherits pg_read_all_data",
-    "create role {p}joe login noinherit; grant pg_write_all_data to {p}joe": "login {p}joe can become pg_write_all_data",
+    "create role {p}joe login noinherit; grant pg_write_all_data to {p}joe":
+        "login {p}joe can become pg_write_all_data",
     "create role {p}mid; create role {p}joe login; grant {p}owner to {p}mid; grant {p}mid to {p}joe":
         "login {p}joe inherits {p}owner",
     "alter table faultline.keys owner to current_user": "table keys belongs to",
     "alter function faultline.reap owner to current_user": "function reap belongs to",
     "drop function faultline.refused": "function refused is missing",
     "create function faultline.mine() returns int language sql return 1": "function mine is none of ours",
-    "create function faultline.reap(most text) returns int language sql return 1": "function reap is there in 2 forms",
+    "create function faultline.reap(most text) returns int language sql return 1":
+        "function reap is there in 2 forms",
     "create or replace function faultline.wake(queue text) returns void language sql as 'select null::void'":
         "function wake does not say what was shipped",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A key is shown once, kept as its hash, and ends when it is told to; two of a name are live only while one replaces the other."""
+"""A key is shown once, kept as its hash, and ends; two of a name live only while one replaces the other."""
 
 import hashlib
 import inspect
@@ -175,6 +175,8 @@ def test_revoking_twice_is_once_and_an_unknown_key_is_told(made, store):
     again = store.run(calls.revoke_key(key.id))
 
     assert first.revoked_at == again.revoked_at
-    assert [(act.verb, act.reason) for act in store.run(calls.acts(verb="revoke_key"))] == [("revoke_key", "leaked")]
+    assert [(act.verb, act.reason) for act in store.run(calls.acts(verb="revoke_key"))] == [
+        ("revoke_key", "leaked")
+    ]
     with pytest.raises(JobNotFound, match="no API key"):
         store.run(calls.revoke_key("0" * 12))

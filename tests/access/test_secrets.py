@@ -1,4 +1,4 @@
-"""S10: a key is shown once, and is in nothing else that is written: no log, no error, no repr, no row, no server's log."""
+"""S10: a key is shown once, and is in nothing else that is written: no log, no error, no repr, no row."""
 
 import io
 import logging
@@ -74,7 +74,11 @@ def test_nothing_that_is_written_holds_a_key(aio, astore, store, db, database, l
     except FaultlineError as error:
         said += [str(error), "".join(traceback.format_exception(error))]
     logging.getLogger("somebody").warning("a client sent %s", key.text)
-    said += [repr(store.run(calls.acts())), repr(store.run(calls.list_keys(gone=True))), repr(contents(database))]
+    said += [
+        repr(store.run(calls.acts())),
+        repr(store.run(calls.list_keys(gone=True))),
+        repr(contents(database)),
+    ]
     said += [repr(db.execute("select query from pg_stat_activity").fetchall()), lines.getvalue()]
 
     ours = [text for text in said if key.text[17:37] in text]

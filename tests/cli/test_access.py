@@ -155,4 +155,3 @@ def test_acts_are_told_with_who_and_why(on, ask, store):
     assert re.search(rf"cancel +job {job_id}, queue mail +not wanted", told[2])
     assert [act["verb"] for act in of_the_job] == ["cancel"]
     assert [act["verb"] for act in of_the_queue] == ["pause"]
-

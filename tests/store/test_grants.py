@@ -101,7 +101,7 @@ def owners(db):
     return {
         owner
         for (owner,) in db.execute(
-            "select distinct pg_get_userbyid(proowner) from pg_proc where pronamespace = 'faultline'::regnamespace"
+            "select pg_get_userbyid(proowner) from pg_proc where pronamespace = 'faultline'::regnamespace"
         )
     }
 

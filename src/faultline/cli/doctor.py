@@ -24,7 +24,9 @@ from faultline.store.connect import connect
 
 
 @click.command(cls=Command)
-@click.option("--strict", is_flag=True, help="Compare every function, grant and membership with what was shipped.")
+@click.option(
+    "--strict", is_flag=True, help="Compare every function, grant and membership with what was shipped."
+)
 @told
 def command(terminal: Terminal, strict: bool) -> int:
     """Examine the database and this installation; each finding comes with what to do.
@@ -67,7 +69,9 @@ def examine_access(settings: Settings) -> list[Check]:
     except FaultlineError as error:
         return [Check("access", "bad", line_of(error))]
     if drifted := findings(facts):
-        return [Check("access", found.grade, f"{found.about} {found.said}", found.remedy) for found in drifted]
+        return [
+            Check("access", found.grade, f"{found.about} {found.said}", found.remedy) for found in drifted
+        ]
     return [Check("access", "ok", f"{len(facts.functions)} functions as shipped, every grant by a duty")]
 
 
