@@ -5,6 +5,7 @@ import re
 import secrets
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from faultline.access import mint
 from faultline.store import calls
@@ -141,6 +142,19 @@ def test_strict_finds_drift_and_ends_with_3(on, db, prefix):
         ("bad", "revoke all on function faultline.claim from public")
     ]
     assert on("doctor", "--strict").exit_code == 3
+
+
+@pytest.mark.parametrize("duty", ["operator", "reader"])
+def test_doctor_is_there_for_roles_that_may_read_no_table(run, on, db, database, prefix, duty):
+    on("roles", "create", "--prefix", prefix, "--own")
+    db.execute(f"create role {prefix}joe login; grant {prefix}{duty} to {prefix}joe")
+
+    told = run(
+        "--dsn", make_conninfo(database, user=f"{prefix}joe"), "--output", "json", "doctor", "--strict"
+    )
+    grades = {check["name"]: check["grade"] for check in json.loads(told.stdout)["checks"]}
+
+    assert (grades["connection"], grades["schema"], grades["access"]) == ("ok", "ok", "ok")
 
 
 def test_acts_are_told_with_who_and_why(on, ask, store):
