@@ -1,4 +1,4 @@
-"""What in a database is not as it was shipped, or lets somebody in who should not be: facts in, findings out. Pure."""
+"""What in a database is not as it was shipped, or lets the wrong ones in: facts in, findings out. Pure."""
 
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
@@ -6,8 +6,12 @@ from typing import Final, Literal, NamedTuple
 from faultline.access.facts import Facts, Function, Power, Relation
 from faultline.access.manifest import Shipped, duties, shipped
 
-MIGRATE: Final = "make the functions anew: `update faultline.settings set functions = ''`, then `faultline migrate`"
-ROLES: Final = "run `faultline roles create` as the owner: it grants each role what its duty says, and no more"
+MIGRATE: Final = (
+    "make the functions anew: `update faultline.settings set functions = ''`, then `faultline migrate`"
+)
+ROLES: Final = (
+    "run `faultline roles create` as the owner: it grants each role what its duty says, and no more"
+)
 
 
 class Finding(NamedTuple):
@@ -41,9 +45,13 @@ def _functions(facts: Facts) -> Iterator[Finding]:
         yield Finding(f"function {name}", "bad", "is missing", MIGRATE)
     for name, forms in sorted(found.items()):
         if name not in expected:
-            yield Finding(f"function {name}", "bad", "is none of ours", f"drop it, or move it elsewhere; {MIGRATE}")
+            yield Finding(
+                f"function {name}", "bad", "is none of ours", f"drop it, or move it elsewhere; {MIGRATE}"
+            )
         elif len(forms) > 1:
-            yield Finding(f"function {name}", "bad", f"is there in {len(forms)} forms, one of them not ours", MIGRATE)
+            yield Finding(
+                f"function {name}", "bad", f"is there in {len(forms)} forms, one of them not ours", MIGRATE
+            )
         else:
             yield from _compared(forms[0], expected[name])
 
@@ -79,7 +87,9 @@ def _calls(facts: Facts) -> Iterator[Finding]:
             remedy = f"revoke all on function faultline.{function.name} from {_spelled(caller)}"
             yield Finding(f"function {function.name}", "bad", f"{caller} may call it beyond any duty", remedy)
         for caller in sorted(due - frozenset(function.callers)):
-            yield Finding(f"function {function.name}", "bad", f"{caller} may not call it, as its duty asks", ROLES)
+            yield Finding(
+                f"function {function.name}", "bad", f"{caller} may not call it, as its duty asks", ROLES
+            )
 
 
 def _grants(facts: Facts) -> Iterator[Finding]:
@@ -95,14 +105,19 @@ def _due(facts: Facts, relation: Relation) -> set[str]:
     if relation.kind == "view":
         return {f"{role} select" for role in _holders(facts, "view", relation.name)}
     if relation.kind == "schema":
-        return {grant for grant in relation.granted if grant.endswith(" usage") and not grant.startswith("PUBLIC ")}
+        return {
+            grant
+            for grant in relation.granted
+            if grant.endswith(" usage") and not grant.startswith("PUBLIC ")
+        }
     return set()
 
 
 def _revoked(relation: Relation, role: str, privilege: str) -> str:
     if relation.kind.startswith("future"):
         what = relation.kind.removeprefix("future ")
-        return f"alter default privileges for role {relation.owner} revoke {privilege} on {what} from {_spelled(role)}"
+        rule = f"alter default privileges for role {relation.owner}"
+        return f"{rule} revoke {privilege} on {what} from {_spelled(role)}"
     if relation.kind == "column":
         table, _, column = relation.name.partition(".")
         return f"revoke {privilege} ({column}) on faultline.{table} from {_spelled(role)}"
@@ -125,7 +140,9 @@ def _power(facts: Facts, power: Power) -> Iterator[Finding]:
     for attribute in power.attributes:
         if power.role == facts.owner and attribute == "superuser":
             said = "owns the schema: whatever a verb does, it does as a superuser"
-            yield Finding(f"role {power.role}", "bad", said, "run `faultline roles create --own` as a superuser")
+            yield Finding(
+                f"role {power.role}", "bad", said, "run `faultline roles create --own` as a superuser"
+            )
         elif power.role == facts.owner and attribute == "login" and "superuser" not in power.attributes:
             said = "owns the schema and can log in: whoever has its password goes around every verb"
             yield Finding(f"role {power.role}", "warn", said, "run `faultline roles create --own`")
@@ -142,7 +159,9 @@ def _memberships(facts: Facts) -> Iterator[Finding]:
             if power.role == facts.owner or (power.role == migrator and above == facts.owner):
                 continue
             remedy = f"revoke {above} from {power.role}"
-            yield Finding(f"role {power.role}", "bad", f"is a member of {above}, and so is everybody in it", remedy)
+            yield Finding(
+                f"role {power.role}", "bad", f"is a member of {above}, and so is everybody in it", remedy
+            )
 
 
 def _back_doors(facts: Facts) -> Iterator[Finding]:

@@ -6,7 +6,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-_HEAD: Final = re.compile(r"^create function faultline\.(\w+)(.*?)^as \$\$(.*)\$\$;\s*\Z", re.DOTALL | re.MULTILINE)
+_HEAD: Final = re.compile(
+    r"^create function faultline\.(\w+)(.*?)^as \$\$(.*)\$\$;\s*\Z", re.DOTALL | re.MULTILINE
+)
 _SETTING: Final = re.compile(r"^set (\w+) = (.+)$", re.MULTILINE)
 _ALTERED: Final = re.compile(r"'alter function %s set (\w+) = (\w+)'")
 _DUTY: Final = re.compile(r"\('\{([\w,]+)\}'(?:::text\[\])?, '(\w+)',\s*'\{([\w,]+)\}'")
@@ -60,7 +62,9 @@ def _read() -> Iterator[Shipped]:
 def _parsed(sql: str, last: str) -> Shipped:
     form = _HEAD.search(sql)
     if form is None:
-        raise ValueError(f"a function was shipped in a form that its manifest cannot be read from: {sql[:80]!r}")
+        raise ValueError(
+            f"a function was shipped in a form that its manifest cannot be read from: {sql[:80]!r}"
+        )
     name, head, body = form.groups()
     definer = "\nsecurity definer\n" in head
     own = dict(_SETTING.findall(head))

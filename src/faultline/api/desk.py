@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from faultline.access import Doorman
+from faultline.api.drilling import Drilling
 from faultline.api.events import Feed
 from faultline.api.gathering import Gatherer
 from faultline.api.waits import Waits
@@ -20,8 +21,8 @@ from faultline.store.run import AsyncStore
 
 T = TypeVar("T")
 
-Metrics = Callable[[], Awaitable[tuple[bytes, str]]]
-"""Gives what `/metrics` answers: the text, and its content type."""
+Metrics = Callable[[str], Awaitable[tuple[bytes, str]]]
+"""Given an Accept header, what `/metrics` answers: the text, and its content type."""
 
 READY_SECONDS = 1.0
 READY_SECONDS_MAX = 5.0
@@ -44,7 +45,7 @@ class ApiConfig:
     limits: Limits = field(default_factory=Limits)
 
 
-async def no_metrics() -> tuple[bytes, str]:
+async def no_metrics(accept: str) -> tuple[bytes, str]:
     """What there is to scrape where nobody counts: that the process is there."""
     return b"# TYPE faultline_up gauge\nfaultline_up 1\n", "text/plain; version=0.0.4; charset=utf-8"
 
@@ -74,6 +75,7 @@ class Desk:
         self.waits = Waits(self.run, config.limits.waits_max)
         limits = config.limits
         self.feed = Feed(self.run, limits.subscribers_max, limits.events_buffered_max)
+        self.drilling = Drilling(store.dsn, limits.drills_at_once_max)
         self.metrics = metrics or no_metrics
         self.draining = asyncio.Event()
         self._clock = time.monotonic
@@ -98,3 +100,4 @@ class Desk:
         self.draining.set()
         self.waits.end()
         self.feed.end()
+        self.drilling.stop()

@@ -26,9 +26,13 @@ COLUMNS = (
 def _id(text: str) -> str:
     """A key's id; whoever pastes the whole key is told not to, and it is not repeated."""
     if text.startswith("flk_"):
-        raise BadName("that is a whole key, or part of one: name it by its id, the 12 digits between the underscores")
+        raise BadName(
+            "that is a whole key, or part of one: name it by its id, the 12 digits between the underscores"
+        )
     if not re.fullmatch("[0-9a-f]{12}", text):
-        raise BadName(f"{text[:40]!a} is not the id of a key: 12 digits from 0 to f, as `faultline keys list` shows")
+        raise BadName(
+            f"{text[:40]!a} is not the id of a key: 12 digits from 0 to f, as `faultline keys list` shows"
+        )
     return text
 
 
@@ -54,9 +58,15 @@ def command() -> None:
     "--scope", "scopes", type=click.Choice(SCOPES), multiple=True, required=True,
     help="What it may do; repeat it for more. admin implies the others.",
 )  # fmt: skip
-@click.option("--queue", "queues", type=QUEUE, multiple=True, help="Only on this queue; repeat it. [default: all]")
 @click.option(
-    "--expires", type=EXPIRY, default="90d", show_default=True, help="After how long it opens nothing; or never."
+    "--queue", "queues", type=QUEUE, multiple=True, help="Only on this queue; repeat it. [default: all]"
+)
+@click.option(
+    "--expires",
+    type=EXPIRY,
+    default="90d",
+    show_default=True,
+    help="After how long it opens nothing; or never.",
 )
 @told
 def create(
@@ -79,7 +89,9 @@ def list_(terminal: Terminal, gone: bool) -> None:
         found = session.run(calls.list_keys(gone))
     terminal.show(
         [_document(key) for key in found],
-        lambda: draw(COLUMNS, (_row(key) for key in found), "no key yet: faultline keys create NAME --scope read"),
+        lambda: draw(
+            COLUMNS, (_row(key) for key in found), "no key yet: faultline keys create NAME --scope read"
+        ),
     )
 
 
@@ -89,7 +101,11 @@ def list_(terminal: Terminal, gone: bool) -> None:
     "--overlap", type=DURATION, default="1d", show_default=True, help="For how long the old one goes on."
 )
 @click.option(
-    "--expires", type=EXPIRY, default="90d", show_default=True, help="After how long the new one opens nothing; or never."
+    "--expires",
+    type=EXPIRY,
+    default="90d",
+    show_default=True,
+    help="After how long the new one opens nothing; or never.",
 )
 @told
 def rotate(terminal: Terminal, id: str, overlap: timedelta, expires: timedelta | None) -> None:

@@ -18,7 +18,11 @@ def command() -> None:
 
 @command.command()
 @click.option("--prefix", default="faultline_", show_default=True, help="What their names begin with.")
-@click.option("--own", is_flag=True, help="Give the tables and functions to a role of their own, which nobody logs in as.")
+@click.option(
+    "--own",
+    is_flag=True,
+    help="Give the tables and functions to a role of their own, which nobody logs in as.",
+)
 @told
 def create(terminal: Terminal, prefix: str, own: bool) -> None:
     """Make a role for each duty and grant it the verbs it needs; safe to repeat, and kept up by `migrate`.
@@ -29,7 +33,9 @@ def create(terminal: Terminal, prefix: str, own: bool) -> None:
     with terminal.database() as session:
         made = session.run(calls.make_roles(prefix, own))
         found = session.run(calls.list_groups())
-    terminal.remark(f"made {', '.join(made)}" if made else "all of them were there; their grants were renewed")
+    terminal.remark(
+        f"made {', '.join(made)}" if made else "all of them were there; their grants were renewed"
+    )
     _show(terminal, found)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from faultline.access import Doorman
 from faultline.api import ApiConfig, create_app
-from faultline.api.desk import LOOPBACK_HOSTS, Desk
+from faultline.api.desk import LOOPBACK_HOSTS, Desk, Metrics
 from faultline.config import Settings
 from faultline.errors import ConfigError
 from faultline.notify import telling
@@ -87,7 +87,7 @@ class Server:
         desk: Desk | None = None
         grpc = grpc_server(store, doorman, self.config) if self.config.grpc is not None else None
         if self.config.http is not None:
-            app = create_app(store, doorman, api_config(self.config))
+            app = create_app(store, doorman, api_config(self.config), metrics_of(store))
             desk = app.state.desk
             parts.append(asyncio.create_task(self._listen(app, self.config.http)))
         if grpc is not None:
@@ -141,6 +141,16 @@ def grpc_server(store: AsyncStore, doorman: Doorman, config: ServerConfig) -> Gr
         raise ConfigError("gRPC needs an extra: pip install 'faultline-queue[grpc]', or leave --grpc out")
     server: Grpc = import_module("faultline.remote.serving").GrpcServer(store, doorman, config)
     return server
+
+
+def metrics_of(store: AsyncStore) -> Metrics | None:
+    """What /metrics answers with, where its extra is installed."""
+    try:
+        scrape: Metrics = import_module("faultline.exporters.prometheus").ServerMetrics(store).scrape
+    except (ImportError, ConfigError):
+        log.info("no figures at /metrics: pip install 'faultline-queue[metrics]'")
+        return None
+    return scrape
 
 
 def _raise_file_limit() -> None:

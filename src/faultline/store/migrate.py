@@ -1,7 +1,7 @@
 """Bring a database to this version, in one transaction."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg.sql import SQL, Identifier
@@ -37,6 +37,10 @@ class Standing:
     @property
     def is_current(self) -> bool:
         return not self.pending and not self.functions_differ
+
+
+NOTHING: Final = Standing(0, migrations(), functions_differ=True)
+"""A database in which Faultline was never installed."""
 
 
 def migrate(dsn: str) -> Standing:
@@ -81,8 +85,7 @@ def check(dsn: str) -> Standing:
 
 def script() -> str:
     """The whole installation as one SQL script, for those who run their own migrations."""
-    everything = Standing(0, migrations(), functions_differ=True)
-    return f"begin;\nselect pg_advisory_xact_lock({LOCK});\n{_script(everything)}\ncommit;\n"
+    return f"begin;\nselect pg_advisory_xact_lock({LOCK});\n{_script(NOTHING)}\ncommit;\n"
 
 
 def _standing(conn: psycopg.Connection[Any]) -> Standing:
@@ -91,7 +94,7 @@ def _standing(conn: psycopg.Connection[Any]) -> Standing:
     version, read_only, installed, _, role = row
     hello.judge(version, read_only, True, True, role)
     if not installed:
-        return Standing(0, migrations(), functions_differ=True)
+        return NOTHING
 
     applied = [number for (number,) in conn.execute("select number from faultline.migrations")]
     (functions,) = conn.execute("select functions from faultline.settings").fetchone() or ("",)

@@ -12,7 +12,7 @@ declare
   made   text;
   kind   text;
 begin
-  if coalesce(make_roles.prefix, '') !~ '^[a-z][a-z0-9_]{0,39}$' then
+  if coalesce(make_roles.prefix, '') !~ '^(?!pg_)[a-z][a-z0-9_]{0,39}$' then
     raise exception 'a prefix of roles is a lowercase letter, then up to 39 letters, digits and underscores'
       using errcode = 'LS005';
   end if;
