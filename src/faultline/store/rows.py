@@ -25,6 +25,10 @@ class Claimed(NamedTuple):
     retry: str | None
     lane: int
     pos: int
+    trace: str | None = None
+    """Who enqueued it, the claim before, this claim: trace contexts, a line each; mostly nobody traces it."""
+    due_at: Any = None
+    claimed_at: Any = None
 
 
 class Answer(NamedTuple):
@@ -103,6 +107,14 @@ class Vitals(NamedTuple):
     silent_workers: int
 
 
+class Figure(NamedTuple):
+    """One figure of the whole database: which, of what, how much."""
+
+    name: str
+    labels: list[str]
+    value: float
+
+
 def nothing(rows: list[Row]) -> None:
     """For verbs that say nothing when they succeed."""
 
@@ -117,6 +129,14 @@ def first(rows: list[Row]) -> Row:
 
 def ids(rows: list[Row]) -> list[int]:
     return [row[0] for row in rows]
+
+
+def column(rows: list[Row]) -> list[Any]:
+    return [row[0] for row in rows]
+
+
+def figures(rows: list[Row]) -> list[Figure]:
+    return [Figure._make(row) for row in rows]
 
 
 def claimed(rows: list[Row]) -> list[Claimed]:
