@@ -3,19 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from faultline.cli import loops
 from faultline.cli.loading import load_app
-from faultline.cli.options import COUNT, DURATION, PROCESSES, Command, told, whole
+from faultline.cli.options import ADDRESS, COUNT, DURATION, PROCESSES, Command, told, whole
 from faultline.cli.terminal import Terminal
 from faultline.config import Settings, WorkerConfig, read_queues
+from faultline.exporters.opentelemetry import instrument_if_configured
 from faultline.telemetry import configure_logging
 
 if TYPE_CHECKING:
     from faultline.client import Faultline
+    from faultline.exporters.endpoint import Address
     from faultline.supervisor.link import Link
 
 
@@ -69,6 +72,7 @@ class Wanted:
     until_empty: bool
     jobs: int | None
     log: str | None
+    metrics: "Address | None" = None
 
     def config(self, app: "Faultline | None" = None) -> WorkerConfig:
         """How it works; without the app, as far as the command line says."""
@@ -102,9 +106,16 @@ class Wanted:
     type=click.Choice(["json", "lines"]),
     help="How log lines look. [default: lines on a terminal, else json]",
 )
+@click.option(
+    "--metrics", type=ADDRESS, metavar="[HOST:]PORT",
+    help="Serve this worker's figures to Prometheus at /metrics; on loopback unless a host is named.",
+)  # fmt: skip
+@click.option("--figures", type=click.Path(path_type=Path), hidden=True)
 @click.option("--supervised", type=int, hidden=True)
 @told
-def command(terminal: Terminal, /, processes: int, supervised: int | None, **asked: Any) -> int:
+def command(
+    terminal: Terminal, /, processes: int, supervised: int | None, figures: Path | None, **asked: Any
+) -> int:
     """Run a worker for an app, with its pacemaker and a watchdog beside it.
 
     SIGTERM or Ctrl-C lets running jobs finish within the grace; a second one gives them back at once.
@@ -116,9 +127,14 @@ def command(terminal: Terminal, /, processes: int, supervised: int | None, **ask
         from faultline.cli import processes as group  # a worker on its own need not carry it
 
         if supervised is not None:
-            return group.be_supervised(terminal, wanted, supervised)
+            return group.be_supervised(terminal, wanted, supervised, figures)
         return group.supervise(terminal, wanted, processes)
-    return run_worker(terminal, wanted)
+    if wanted.metrics is None:
+        return run_worker(terminal, wanted)
+    from faultline.cli.scraped import scraped
+
+    with scraped(wanted.metrics):
+        return run_worker(terminal, wanted)
 
 
 def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -> int:
@@ -126,6 +142,7 @@ def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -
     from faultline.running import work
 
     app = load_app(wanted.app)
+    instrument_if_configured()
     config = wanted.config(app)
     settings = settings_for(terminal, app)
     set_up_logging(terminal, wanted, settings)

@@ -65,8 +65,8 @@ class Bulk:
 
 
 _options: Final = attrgetter(
-    "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry", "key_for",
-    "trace",
+    "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry",
+    "key_for", "trace",
 )  # fmt: skip
 
 

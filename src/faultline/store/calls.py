@@ -61,7 +61,7 @@ def claim(
     begins: Mapping[int, int] | None = None,
     trace: str | None = None,
 ) -> Call[list[Claimed]]:
-    """`begins` says of some lanes where they begin, by the caller's own experience; `trace` is kept with each."""
+    """`begins` says of some lanes where they begin, by the caller's experience; `trace` is kept with each."""
     args = {
         "queues": Many(list(queues), "text"), "room": room, "lease": lease, "claim": claim, "worker": worker,
         "timeout": timeout, "again": again,

@@ -21,7 +21,7 @@ from faultline.errors import LeaseLost
 from faultline.job import Job
 from faultline.outcome import Failed, Outcome
 from faultline.task import TaskSpec
-from faultline.telemetry import configure_logging, current, describe_error, install_context
+from faultline.telemetry import configure_logging, current, describe_error, install_context, tracing
 from faultline.worker import places
 from faultline.worker.ending import raised, returned
 from faultline.worker.errand import Errand, Loans
@@ -168,6 +168,7 @@ class Child:
     def _attempt(self, errand: Errand, spec: TaskSpec) -> Outcome | LeaseLost | None:
         context = copy_context()
         context.run(current.set, errand.job)
+        context.run(tracing.resume, errand.trace)
         try:
             kwargs = spec.codec.decode(errand.args)
             args = (errand.job,) if spec.takes_job else ()

@@ -29,6 +29,8 @@ class Companion:
         self.dsn = dsn
         self.worker = worker
         self.process: subprocess.Popen[bytes] | None = None
+        self.replaced = 0
+        """How often one had to be replaced."""
 
     async def start(self) -> None:
         board = self.shelf.board
@@ -81,6 +83,7 @@ class Companion:
     async def _replace(self) -> None:
         if self.process is not None:
             log.warning("the pacemaker ended with code %s; another is started", self.process.returncode)
+            self.replaced += 1
             _pipe(self.process).close()
             self.process = None
         try:

@@ -66,7 +66,7 @@ class Errand(Hand, eq=False, kw_only=True):
     def begin(cls, begin: Begin, spec: TaskSpec, mouth: Mouth, loans: Loans) -> "Errand":
         errand = cls.of(
             begin.lease(), loans.board, job=begin.job(), spec=spec, args=begin.args, retry=begin.retry,
-            timeout_at=0.0, turn=begin.turn, mouth=mouth, loans=loans,
+            trace=begin.trace, timeout_at=0.0, turn=begin.turn, mouth=mouth, loans=loans,
         )  # fmt: skip
         errand.job._begin = errand._begin
         return errand

@@ -96,9 +96,11 @@ class Pacemaker:
             if due:
                 reach("beat.sent")
         except (FaultlineError, psycopg.Error):
+            self.board.count_beat(0, None)
             self._hang_up()
             return
         self.seen_at = sent
+        self.board.count_beat(sum(beat.answer == "held" for beat in beats), sent)
         for beat in beats:
             at = places[beat.job_id, beat.token]
             if beat.answer == "held":

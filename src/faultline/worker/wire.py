@@ -69,15 +69,24 @@ class Begin(Message, frozen=True):
     retry: str | None
     place: Place | None = None
     """Where the handler of a suspect is: the greeting named those only that always run in children."""
+    trace: str | None = None
+    """The context of the span its worker began for it, where somebody traces."""
 
     @classmethod
     def of(
-        cls, turn: int, lease: Lease, job: Job, args: str, retry: str | None, place: Place | None = None
+        cls,
+        turn: int,
+        lease: Lease,
+        job: Job,
+        args: str,
+        retry: str | None,
+        place: Place | None = None,
+        trace: str | None = None,
     ) -> "Begin":
         return cls(
             turn, job.id, job.task, job.queue, job.attempt, job.max_attempts, job.crashes, job.token,
             job.key, job.created_at, lease.claim, lease.lease_for, lease.taken_at, args, retry,
-            place,
+            place, trace,
         )  # fmt: skip
 
     def lease(self) -> Lease:

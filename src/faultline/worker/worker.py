@@ -38,6 +38,7 @@ from faultline.worker.runner import Runners
 from faultline.worker.settler import Settler
 from faultline.worker.shelf import Shelf
 from faultline.worker.suspects import Suspects
+from faultline.worker.telling import Telling
 from faultline.worker.transaction import WorkTransaction, ask_rows
 
 log = logging.getLogger("faultline.worker")
@@ -167,7 +168,8 @@ class Worker:
     ) -> None:
         runners = Runners(self._shelf, settler, self.id, self._children, self._suspects)
         overseer = Overseer(self._shelf, outage, self.id)
-        parts = [settler.run_batches(), settler.run_rest(), overseer.run(), companion.watch()]
+        telling = Telling(self._shelf, settler.single_line, outage, companion, self._lender, self.id)
+        parts = [settler.run_batches(), settler.run_rest(), overseer.run(), companion.watch(), telling.run()]
         async with _together(parts), _together([runners.run() for _ in range(self.config.jobs_max)]) as stuck:
             async with _together([feeder.run(), *self._ears(outage)]):
                 self.ready.set()
@@ -178,6 +180,7 @@ class Worker:
             await self._drain(settler)
         runners.threads.close()
         self.stuck = len(stuck)
+        self._shelf.figures.flush()
 
     def _ears(self, outage: Outage) -> list[Coroutine[Any, Any, None]]:
         """LISTEN, except behind a pooler that gives each transaction another session: there we only poll."""
