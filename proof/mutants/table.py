@@ -2,6 +2,7 @@
 
 from proof.mutants import (
     of_crashes,
+    of_metrics,
     of_ownership,
     of_the_cases,
     of_the_commit,
@@ -19,4 +20,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_commit.MUTANTS,
     *of_the_worker.MUTANTS,
     *of_the_cases.MUTANTS,
+    *of_metrics.MUTANTS,
 )

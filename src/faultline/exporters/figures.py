@@ -63,7 +63,7 @@ class Figures:
         series = self._values.setdefault(name, {})
         if labels in series:
             return series, labels
-        bound = tuple(map(self._bound, METRICS[name].labels, labels, strict=True))
+        bound = tuple(self._bound(*each) for each in zip(METRICS[name].labels, labels, strict=True))
         if bound not in series and len(series) >= SERIES_MAX:
             bound = tuple(
                 OTHER if label in VALUES_MAX else value

@@ -4,8 +4,8 @@
     opentelemetry.instrument()
 
 Each enqueue is a span `send QUEUE`, and its context travels with the job. A claim that found work is a span
-of its own, each handler a span `process QUEUE` in that claim's trace, linked to who enqueued the job and to the
-attempt before. What was recorded, and what the fence refused, are spans `settle`. The names follow the
+of its own, each handler a span `process QUEUE` in that claim's trace, linked to who enqueued the job and to
+the attempt before. What was recorded, and what the fence refused, are spans `settle`. The names follow the
 conventions for messaging systems.
 """
 
