@@ -12,6 +12,7 @@ from faultline.config import Settings, WorkerConfig
 from faultline.supervisor.link import Link
 from faultline.task import Registry
 from faultline.watchdog.watchdog import Watchdog
+from faultline.worker.doors import Doors
 from faultline.worker.worker import Worker
 
 log = logging.getLogger("faultline.worker")
@@ -29,13 +30,17 @@ async def work(
     watchdog: bool = True,
     link: Link | None = None,
     on_ready: Callable[[Worker], None] | None = None,
+    doors: Doors | None = None,
 ) -> int:
     """Run a worker, with a watchdog beside it, until it is told to stop; answers its exit code.
 
     With `signals` the process is the worker's own: it obeys SIGTERM and Ctrl-C, and it ends even if a handler
-    will not. With a `link` it is one of several: its supervisor listens and watches for them all.
+    will not. With a `link` it is one of several: its supervisor listens and watches for them all. With
+    `doors` to a server and no DSN, the server does both.
     """
-    worker = Worker(tasks, settings, config, name, None if link is None else link.listen)
+    wakes = link.listen if link is not None and settings.dsn is not None else None
+    worker = Worker(tasks, settings, config, name, wakes, doors)
+    watchdog = watchdog and settings.dsn is not None
     if link is not None:
         link.obey(worker)
         on_ready, watchdog = link.say_ready, False

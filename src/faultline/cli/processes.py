@@ -31,6 +31,7 @@ def supervise(terminal: Terminal, wanted: Wanted, processes: int) -> int:
             "leave out --processes, or use --until-empty"
         )
     config = wanted.config()  # what cannot work is refused before anything is started
+    wanted.address()
     set_up_logging(terminal, wanted, terminal.settings())
     if wanted.metrics is None:
         return asyncio.run(_run(_plan(terminal, wanted, processes, config.grace)))
@@ -76,7 +77,8 @@ def _flags(terminal: Terminal, wanted: Wanted) -> Iterator[str]:
         yield from ("--queues", queues)
     for flag, value in {
         "--concurrency": wanted.concurrency, "--threads": wanted.threads, "--children": wanted.children,
-        "--log": wanted.log,
+        "--log": wanted.log, "--server": wanted.server, "--key-file": wanted.key_file,
+        "--tls-ca": wanted.tls_ca, "--tls-cert": wanted.tls_cert, "--tls-key": wanted.tls_key,
     }.items():  # fmt: skip
         if value is not None:
             yield from (flag, str(value))

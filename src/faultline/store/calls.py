@@ -10,7 +10,19 @@ from faultline.lease import Held, Lease
 from faultline.store import rows
 from faultline.store.arrays import Many
 from faultline.store.call import Call
-from faultline.store.rows import Answer, Beat, Claimed, Figure, QueueInfo, Reaped, Vitals, WorkerInfo
+from faultline.store.rows import (
+    Act,
+    Answer,
+    Beat,
+    Claimed,
+    Figure,
+    FoundKey,
+    KeyInfo,
+    QueueInfo,
+    Reaped,
+    Vitals,
+    WorkerInfo,
+)
 
 KEY_KEPT_FOR = timedelta(days=1)
 
@@ -293,11 +305,13 @@ def configure(
     default_lease: timedelta | None = None,
     ledger_retention: timedelta | None = None,
     dead_retention: timedelta | None = None,
+    acts_retention: timedelta | None = None,
 ) -> Call[None]:
     args = {
         "default_lease": default_lease,
         "ledger_retention": ledger_retention,
         "dead_retention": dead_retention,
+        "acts_retention": acts_retention,
     }
     return Call("configure", args, read=rows.nothing)
 
@@ -321,6 +335,62 @@ def _named(leases: Sequence[Named]) -> dict[str, Many]:
         "ids": Many([job_id for job_id, _ in leases], "bigint"),
         "tokens": Many([token for _, token in leases], "bigint"),
     }
+
+
+def create_key(
+    id: str,
+    hash: bytes,
+    name: str,
+    scopes: Sequence[str],
+    queues: Sequence[str] | None = None,
+    expires_at: datetime | None = None,
+) -> Call[KeyInfo]:
+    args = {
+        "id": id, "hash": hash, "name": name, "scopes": Many(list(scopes), "text"),
+        "queues": None if queues is None else Many(list(queues), "text"), "expires_at": expires_at,
+    }  # fmt: skip
+    return Call("create_key", args, read=rows.key_info)
+
+
+def rotate_key(
+    id: str, new_id: str, hash: bytes, overlap: timedelta, expires_at: datetime | None = None
+) -> Call[KeyInfo]:
+    args = {"id": id, "new_id": new_id, "hash": hash, "overlap": overlap, "expires_at": expires_at}
+    return Call("rotate_key", args, read=rows.key_info)
+
+
+def revoke_key(id: str, reason: str | None = None) -> Call[KeyInfo]:
+    return Call("revoke_key", {"id": id, "reason": reason}, read=rows.key_info)
+
+
+def list_keys(gone: bool = False) -> Call[list[KeyInfo]]:
+    return Call("list_keys", {"gone": gone}, read=rows.key_infos)
+
+
+def find_key(id: str) -> Call[FoundKey | None]:
+    return Call("find_key", {"id": id}, read=rows.found_key)
+
+
+def key_used(id: str) -> Call[None]:
+    return Call("key_used", {"id": id}, read=rows.nothing)
+
+
+def act_as(actor: str, reason: str | None = None) -> Call[None]:
+    return Call("act_as", {"actor": actor, "reason": reason}, read=rows.nothing)
+
+
+def acts(
+    job_id: int | None = None,
+    queue: str | None = None,
+    verb: str | None = None,
+    actor: str | None = None,
+    before: int | None = None,
+    most: int = 50,
+) -> Call[list[Act]]:
+    args = {
+        "job_id": job_id, "queue": queue, "verb": verb, "actor": actor, "before": before, "most": most,
+    }  # fmt: skip
+    return Call("list_acts", args, read=rows.acts)
 
 
 def _proofs(leases: Sequence[Held]) -> dict[str, Many]:

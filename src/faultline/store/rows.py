@@ -115,6 +115,45 @@ class Figure(NamedTuple):
     value: float
 
 
+class KeyInfo(NamedTuple):
+    """An API key as people see it: everything but its hash."""
+
+    id: str
+    name: str
+    scopes: list[str]
+    queues: list[str] | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    live: bool
+
+
+class FoundKey(NamedTuple):
+    """What a doorman judges a key by; `worn` when it is time to note that it is in use."""
+
+    hash: bytes
+    name: str
+    scopes: list[str]
+    queues: list[str] | None
+    live: bool
+    worn: bool
+
+
+class Act(NamedTuple):
+    """What somebody did: on whose behalf as they said, and as which role of the database."""
+
+    id: int
+    at: datetime
+    actor: str
+    role: str
+    verb: str
+    job_id: int | None
+    queue: str | None
+    detail: dict[str, Any] | None
+    reason: str | None
+
+
 def nothing(rows: list[Row]) -> None:
     """For verbs that say nothing when they succeed."""
 
@@ -209,3 +248,19 @@ def worker_infos(rows: list[Row]) -> list[WorkerInfo]:
 
 def vitals(rows: list[Row]) -> Vitals:
     return Vitals._make(rows[0])
+
+
+def key_infos(rows: list[Row]) -> list[KeyInfo]:
+    return [KeyInfo._make(row) for row in rows]
+
+
+def key_info(rows: list[Row]) -> KeyInfo:
+    return KeyInfo._make(rows[0])
+
+
+def found_key(rows: list[Row]) -> FoundKey | None:
+    return FoundKey._make(rows[0]) if rows else None
+
+
+def acts(rows: list[Row]) -> list[Act]:
+    return [Act._make(row) for row in rows]

@@ -89,7 +89,8 @@ class Child:
     def _prepare(self, greeting: Greeting) -> None:
         """Be like the worker: its import path, its database, its way of logging; then import the handlers."""
         sys.path[:] = greeting.path
-        os.environ["FAULTLINE_DSN"], os.environ["FAULTLINE_POOLER"] = greeting.dsn, greeting.pooler
+        if greeting.dsn is not None:
+            os.environ["FAULTLINE_DSN"], os.environ["FAULTLINE_POOLER"] = greeting.dsn, greeting.pooler
         if greeting.log_json is not None:
             configure_logging(json=greeting.log_json, level=greeting.log_level)
         failpoints.arm_from_environment()

@@ -14,11 +14,11 @@ from faultline.job import Begin, Job
 from faultline.lease import Lease
 from faultline.store import calls
 from faultline.store.call import Call, Row
-from faultline.store.line import Line
 from faultline.store.rows import Claimed
 from faultline.task import Registry
 from faultline.telemetry import emit, tracing
 from faultline.telemetry.events import counted, hears
+from faultline.worker.doors import Carrier
 from faultline.worker.hand import Hand
 from faultline.worker.memory import Memory
 from faultline.worker.outage import Outage
@@ -39,7 +39,7 @@ class Feeder:
     def __init__(
         self,
         shelf: Shelf,
-        line: Line,
+        line: Carrier,
         tasks: Registry,
         outage: Outage,
         worker: int,

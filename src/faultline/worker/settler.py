@@ -10,10 +10,11 @@ from faultline.errors import CannotConnect, FaultlineError, LeaseLost, OutcomeUn
 from faultline.failpoints import reach
 from faultline.outcome import Crashed, Dead, Done, Failed, Outcome, Released, Snooze
 from faultline.store import calls
-from faultline.store.line import OUTAGE, Line
+from faultline.store.line import OUTAGE
 from faultline.store.rows import Answer
 from faultline.telemetry import describe_error, emit, tracing
 from faultline.telemetry.events import tell
+from faultline.worker.doors import Carrier
 from faultline.worker.hand import Hand
 from faultline.worker.judge import unknown_for_long
 from faultline.worker.outage import Outage
@@ -40,7 +41,7 @@ class Settler:
     """Two lines: one for batches of successes, one for the rest: a slow failure holds up no success."""
 
     def __init__(
-        self, shelf: Shelf, batch_line: Line, single_line: Line, outage: Outage, worker: int
+        self, shelf: Shelf, batch_line: Carrier, single_line: Carrier, outage: Outage, worker: int
     ) -> None:
         self.shelf = shelf
         self.batch_line = batch_line
@@ -135,7 +136,7 @@ class Settler:
                     await self._settle_one(*self.rest.popleft())
                 self._at_work -= 1
 
-    async def _settle_many(self, batch: list[Hand], line: Line) -> None:
+    async def _settle_many(self, batch: list[Hand], line: Carrier) -> None:
         """One call for all of them; who is not answered for got through."""
         began = 0 if tracing.tracer is None else time.time_ns()
         try:

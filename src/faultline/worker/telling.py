@@ -9,10 +9,10 @@ from typing import Final
 
 from faultline.store import calls
 from faultline.store.call import Call
-from faultline.store.line import Line
 from faultline.telemetry.events import counted, tell
 from faultline.worker.block import Lender
 from faultline.worker.companion import Companion
+from faultline.worker.doors import Carrier
 from faultline.worker.outage import Outage
 from faultline.worker.shelf import Shelf
 
@@ -30,7 +30,7 @@ class Telling:
     """Gathers what the parts of a worker know; decides nothing, and its failure stops nobody."""
 
     def __init__(
-        self, shelf: Shelf, line: Line, outage: Outage, companion: Companion, lender: Lender, worker: int
+        self, shelf: Shelf, line: Carrier, outage: Outage, companion: Companion, lender: Lender, worker: int
     ) -> None:
         self.shelf = shelf
         self.line = line

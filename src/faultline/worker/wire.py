@@ -36,7 +36,8 @@ class Message(msgspec.Struct, frozen=True, tag=True):
 class Greeting(Message, frozen=True):
     """The first word to a child: where the database is, where the handlers are, how to log."""
 
-    dsn: str
+    dsn: str | None
+    """None where the worker works over a server and knows no database."""
     pooler: str
     parent: int
     path: list[str]
