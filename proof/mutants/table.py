@@ -1,6 +1,7 @@
 """All mutants, in the order in which they are told."""
 
 from proof.mutants import (
+    of_access,
     of_crashes,
     of_metrics,
     of_ownership,
@@ -20,5 +21,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_commit.MUTANTS,
     *of_the_worker.MUTANTS,
     *of_the_cases.MUTANTS,
+    *of_access.MUTANTS,
     *of_metrics.MUTANTS,
 )

@@ -86,7 +86,8 @@ ACTS = {
     "create_key": lambda store: store.run(calls.create_key("c0ffeec0ffee", bytes(32), "n", ["read"])),
     "revoke_key": lambda store: (ACTS["create_key"](store), store.run(calls.revoke_key("c0ffeec0ffee"))),
     "rotate_key": lambda store: (
-        ACTS["create_key"](store), store.run(calls.rotate_key("c0ffeec0ffee", "facadefacade", bytes(32), NOW)),
+        ACTS["create_key"](store),
+        store.run(calls.rotate_key("c0ffeec0ffee", "facadefacade", bytes(32), NOW)),
     ),
 }  # fmt: skip
 
