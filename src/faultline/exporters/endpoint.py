@@ -101,6 +101,7 @@ class Endpoint:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._askers += 1
+        writer.transport.set_write_buffer_limits(0)  # so that to drain is to have sent all of it
         try:
             async with asyncio.timeout(REQUEST_SECONDS_MAX):
                 if self._askers > ASKERS_MAX:

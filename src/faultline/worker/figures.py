@@ -5,15 +5,12 @@ While nobody listens nothing is gathered: `counted()` is asked before, and these
 
 from collections import deque
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from faultline.outcome import Failed
 from faultline.store.call import Row
 from faultline.telemetry.events import counted, tell
 from faultline.worker.hand import Hand
-
-if TYPE_CHECKING:
-    from faultline.worker.shelf import Shelf
 
 BATCH_MAX: Final = 2_000
 """Jobs that ended and were not told yet: told at once when there are so many."""
@@ -31,8 +28,7 @@ Taken = tuple[str, str, int, float | None]
 class Figures:
     """What a worker's jobs came to since it was last told."""
 
-    def __init__(self, shelf: "Shelf") -> None:
-        self.shelf = shelf
+    def __init__(self) -> None:
         self._ended: list[Settled] = []
         self.crashed: deque[tuple[int, int]] = deque(maxlen=QUESTIONS_MAX)
         """Claimed jobs that had crashed before: did we take them over, and how soon?"""

@@ -43,7 +43,7 @@ class Shelf:
         self._limited = frozenset(queue for queue, limit in config.queues.items() if limit is not None)
         self.settled_count = 0
         self.finished_count = 0
-        self.figures = Figures(self)
+        self.figures = Figures()
         self._rate = 0.0
         self._low_mark = 0
         self._measured = (time.monotonic(), 0)
