@@ -14,6 +14,7 @@
     ├── AlreadySettled          this attempt has already said how it ended
     ├── TransactionOpen         a job.transaction of this attempt has not ended yet
     ├── TransactionEnded        the handler itself ended the transaction it was lent
+    ├── NoDatabase              job.transaction was asked of a worker that knows a server only
     ├── OutcomeUnknown          the reply was lost, and no row can tell what happened
     ├── JobNotFound             no trace of a job with that id
     ├── WrongState              the job is in a state that does not allow this
@@ -190,6 +191,14 @@ class TransactionEnded(FaultlineError):
 
     The attempt has failed: its rows and its success can no longer go together. What was committed by hand
     stays. Leave beginning and ending to `job.transaction`, and use `conn.transaction()` for a savepoint.
+    """
+
+
+class NoDatabase(FaultlineError):
+    """`job.transaction` was asked of a worker that works over a server and knows no database.
+
+    Nothing was written, and the attempt failed. Give the worker the DSN as well (`--dsn` beside `--server`),
+    or have the handler return its result: that is recorded through the same fence.
     """
 
 

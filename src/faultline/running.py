@@ -14,6 +14,7 @@ from faultline.notify import Notifier
 from faultline.supervisor.link import Link
 from faultline.task import Registry
 from faultline.watchdog.watchdog import Watchdog
+from faultline.worker.doors import Doors
 from faultline.worker.worker import Worker
 
 log = logging.getLogger("faultline.worker")
@@ -31,14 +32,18 @@ async def work(
     watchdog: bool = True,
     link: Link | None = None,
     on_ready: Callable[[Worker], None] | None = None,
+    doors: Doors | None = None,
 ) -> int:
     """Run a worker, with a watchdog beside it, until it is told to stop; answers its exit code.
 
     With `signals` the process is the worker's own: it obeys SIGTERM and Ctrl-C, and it ends even if a handler
     will not; and it tells systemd, or whoever looks at its file, that it lives. With a `link` it is one of
-    several: its supervisor listens, watches and tells for them all.
+    several: its supervisor listens, watches and tells for them all. With `doors` to a server and no DSN, the
+    server listens and watches.
     """
-    worker = Worker(tasks, settings, config, name, None if link is None else link.listen)
+    wakes = link.listen if link is not None and settings.dsn is not None else None
+    worker = Worker(tasks, settings, config, name, wakes, doors)
+    watchdog = watchdog and settings.dsn is not None
     parts: list[Coroutine[Any, Any, None]] = []
     if link is not None:
         link.obey(worker)

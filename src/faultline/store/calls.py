@@ -16,6 +16,7 @@ from faultline.store.rows import (
     Beat,
     Claimed,
     Done,
+    Figure,
     FoundKey,
     GroupRole,
     KeyInfo,
@@ -32,7 +33,7 @@ KEY_KEPT_FOR = timedelta(days=1)
 def _asked(new: NewJob) -> dict[str, Any]:
     """What jobs of one batch share; only what differs from the function's own defaults is sent."""
     shared: dict[str, Any] = {"task": new.task, "queue": new.queue, "max_attempts": new.max_attempts}
-    for name in ("priority", "run_at", "delay", "lease_for", "timeout", "retry"):
+    for name in ("priority", "run_at", "delay", "lease_for", "timeout", "retry", "trace"):
         value = getattr(new, name)
         # A duration of nothing is sent (it is not the number 0): a lease of 0 s is refused, not forgotten.
         if value is not None and value != 0:
@@ -49,9 +50,11 @@ def enqueue(new: NewJob) -> Call[int]:
     return Call("enqueue", {**_asked(new), "args": new.args, **keyed}, read=rows.one)
 
 
-def enqueue_many(batch: Sequence[NewJob]) -> Call[list[int]]:
-    """For jobs that share everything but args and key."""
+def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list[int]]:
+    """For jobs that share everything but args and key; `trace` is for those that bring none."""
     args: dict[str, Any] = {**_asked(batch[0]), "args": Many([new.args for new in batch], "text")}
+    if trace is not None:
+        args.setdefault("trace", trace)
     if any(new.key is not None for new in batch):
         args |= {"keys": Many([new.key for new in batch], "text"), "key_for": _kept_for(batch[0])}
     return Call("enqueue_many", args, read=rows.ids)
@@ -71,14 +74,17 @@ def claim(
     timeout: timedelta = timedelta(hours=1),
     again: bool = False,
     begins: Mapping[int, int] | None = None,
+    trace: str | None = None,
 ) -> Call[list[Claimed]]:
-    """`begins` says of some lanes where they begin, by the caller's own experience."""
+    """`begins` says of some lanes where they begin, by the caller's experience; `trace` is kept with each."""
     args = {
         "queues": Many(list(queues), "text"), "room": room, "lease": lease, "claim": claim, "worker": worker,
         "timeout": timeout, "again": again,
     }  # fmt: skip
     if begins:
         args |= {"lanes": Many(list(begins), "bigint"), "places": Many(list(begins.values()), "bigint")}
+    if trace is not None:
+        args["trace"] = trace
     return Call("claim", args, read=rows.claimed)
 
 
@@ -148,6 +154,22 @@ def outcome(lease: Lease) -> Call[str]:
 
 def refused(lease: Lease, worker: int | None = None) -> Call[tuple[Any, ...]]:
     return Call("refused", {"job_id": lease.job_id, "token": lease.token, "worker": worker}, read=rows.first)
+
+
+Named = tuple[int, int]
+"""A lease by its job and token: enough to ask about it, and not to write."""
+
+
+def recoveries(leases: Sequence[Named]) -> Call[list[float]]:
+    return Call("recoveries", _named(leases), read=rows.column)
+
+
+def zombies(leases: Sequence[Named]) -> Call[list[float]]:
+    return Call("zombies", _named(leases), read=rows.column)
+
+
+def metrics() -> Call[list[Figure]]:
+    return Call("metrics", {}, read=rows.figures)
 
 
 def round_(tick: timedelta) -> Call[bool]:
@@ -361,6 +383,13 @@ def worker_started(
 
 def worker_stopped(worker: int) -> Call[None]:
     return Call("worker_stopped", {"worker": worker}, read=rows.nothing)
+
+
+def _named(leases: Sequence[Named]) -> dict[str, Many]:
+    return {
+        "ids": Many([job_id for job_id, _ in leases], "bigint"),
+        "tokens": Many([token for _, token in leases], "bigint"),
+    }
 
 
 def create_key(

@@ -25,6 +25,10 @@ class Claimed(NamedTuple):
     retry: str | None
     lane: int
     pos: int
+    trace: str | None = None
+    """Who enqueued it, the claim before, this claim: trace contexts, a line each; mostly nobody traces it."""
+    due_at: Any = None
+    claimed_at: Any = None
 
 
 class Answer(NamedTuple):
@@ -111,6 +115,14 @@ class Vitals(NamedTuple):
     jobs_in_two_places: int
     jobs_behind_the_floor: int
     silent_workers: int
+
+
+class Figure(NamedTuple):
+    """One figure of the whole database: which, of what, how much."""
+
+    name: str
+    labels: list[str]
+    value: float
 
 
 class KeyInfo(NamedTuple):
@@ -200,6 +212,14 @@ def ids(rows: list[Row]) -> list[int]:
 def made(rows: list[Row]) -> list[tuple[int, bool]]:
     """The ids of jobs that were asked for, and whether each is new: a key may name an older one."""
     return [(row[0], row[1]) for row in rows]
+
+
+def column(rows: list[Row]) -> list[Any]:
+    return [row[0] for row in rows]
+
+
+def figures(rows: list[Row]) -> list[Figure]:
+    return [Figure._make(row) for row in rows]
 
 
 def claimed(rows: list[Row]) -> list[Claimed]:

@@ -74,7 +74,8 @@ class Link:
 
     def say_ready(self, worker: "Worker") -> None:
         tick = worker.config.tick.total_seconds()
-        self._say(Ready(worker.id, worker.dsn, tick, listens=worker.prepare))
+        settings = worker.settings
+        self._say(Ready(worker.id, settings.dsn, tick, listens=settings.pooler == "none"))
 
     async def say_claimed(self, worker: "Worker") -> None:
         await worker.claimed.wait()

@@ -180,17 +180,19 @@ class Supervisor:
     async def _look_after_all(self) -> None:
         """Listen and watch for the group, from when the first of it has said where its database is."""
         ready = await self._ready
+        if ready.dsn is None:
+            return
         while True:
             watchdog = Watchdog(ready.dsn, ready.worker, timedelta(seconds=ready.tick), prepare=ready.listens)
             try:
                 async with asyncio.TaskGroup() as both:
                     both.create_task(watchdog.run())
-                    both.create_task(self._listen(ready))
+                    both.create_task(self._listen(ready, ready.dsn))
             except Exception:
                 log.exception("the group's listener or watchdog failed; both are started again")
                 await asyncio.sleep(ready.tick)
 
-    async def _listen(self, ready: Ready) -> None:
+    async def _listen(self, ready: Ready, dsn: str) -> None:
         """Pass each wake-up on; behind a pooler nobody can listen, and the workers' polls do the work."""
         pauses = Backoff(LISTEN_FIRST, LISTEN_LONGEST)
 
@@ -203,4 +205,4 @@ class Supervisor:
                 child.tell(line)
 
         if ready.listens:
-            await listen(ready.dsn, heard, pauses)
+            await listen(dsn, heard, pauses)

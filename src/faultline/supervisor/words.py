@@ -38,7 +38,8 @@ class Ready:
     """A worker has begun: where its database is, and what a watchdog for it needs to know."""
 
     worker: int
-    dsn: str
+    dsn: str | None
+    """None where it works over a server, which listens and watches."""
     tick: float
     listens: bool
 
