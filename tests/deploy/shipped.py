@@ -94,8 +94,7 @@ def _commands_in(node: Any) -> Iterator[list[str]]:
 
 def in_the_guide() -> list[Line]:
     """Every line of the guide's code blocks that begins with `faultline`."""
-    blocks = re.findall(r"```(?:sh|console|bash)?\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    found = [
-        line.split(" #")[0].strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()
-    ]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    text = "\n".join(block for language, block in blocks if language == "sh").replace("\\\n", " ")
+    found = [line.split(" #")[0].strip() for line in text.splitlines()]
     return [Line("operate.md", shlex.split(line)) for line in found if line.startswith("faultline ")]
