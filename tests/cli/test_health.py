@@ -149,13 +149,13 @@ def answering():
             asked.append(self.path)
             self.send_response(server.code)
             self.end_headers()
-            self.wfile.write(b"the database\n\x1b[31mis away")
+            self.wfile.write(server.said)
 
         def log_message(self, *_):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    server.asked, server.code = asked, 200
+    server.asked, server.code, server.said = asked, 200, b"the database\n\x1b[31mis away"
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -175,6 +175,8 @@ def test_a_server_is_asked_whether_it_is_ready_and_no_database_is_needed(run, an
     assert ill.exit_code == 1
     assert ill.stdout.startswith("unhealthy: the server answers 503: the database ")
     assert "\x1b" not in ill.stdout
+    answering.said = b'{"type": "x", "title": "Not ready", "detail": "run `faultline migrate`"}'
+    assert run("health", "--server", url).stdout.endswith("answers 503: run `faultline migrate`\n")
 
 
 def test_a_server_that_is_not_there_is_unhealthy_and_no_address_is_a_mistake(run):

@@ -37,9 +37,10 @@ def understood(words: list[str]) -> click.Context:
 
 
 LINES = [*shipped.lines(), *shipped.in_the_guide()]
+ONCE = {f"{line.where}: {' '.join(line.words)}": line for line in LINES}
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: f"{line.where}: {' '.join(line.words)}"[:80])
+@pytest.mark.parametrize("line", ONCE.values(), ids=ONCE.keys())
 def test_every_command_line_is_understood(line: Line) -> None:
     understood(line.words)
 

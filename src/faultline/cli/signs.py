@@ -1,5 +1,7 @@
 """Signs of life that `faultline health` looks for: a worker's row, a server's answer, a file's age."""
 
+import contextlib
+import json
 import os
 import time
 import urllib.error
@@ -50,11 +52,20 @@ def of_a_server(url: str) -> Signs:
             answer.read(ANSWER_BYTES_MAX)
     except urllib.error.HTTPError as error:
         said = error.read(ANSWER_BYTES_MAX).decode(errors="replace")
-        facts["problems"] = [f"the server answers {error.code}: {' '.join(safe(said).split())}"]
+        facts["problems"] = [f"the server answers {error.code}: {_reason(said)}"]
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         facts["problems"] = [f"the server does not answer: {safe(reason)}"]
     return facts, "the server is ready"
+
+
+def _reason(said: str) -> str:
+    """What a problem document has to say, or whatever came instead, on one line."""
+    with contextlib.suppress(ValueError):
+        document = json.loads(said)
+        if isinstance(document, dict):
+            said = str(document.get("detail") or document.get("title") or said)
+    return safe(" ".join(said.split()))
 
 
 def of_a_file(within: timedelta) -> Signs:

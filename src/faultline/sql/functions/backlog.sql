@@ -20,7 +20,7 @@ begin
       select
       from faultline.active as job
       where job.lane = lane.id
-        -- Of a queue that is paused only what already runs, which does not stand past its top.
+        -- Of a queue that is paused only what already runs, which does not stand past its top: as far as reap walks.
         and job.pos <= case when lane.paused then lane.top else 9223372036854775807 end
         and (job.claim is not null or not lane.paused)
       order by job.pos
