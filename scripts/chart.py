@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "deploy/helm/faultline"

@@ -139,9 +139,16 @@ def test_a_worker_by_its_name_or_its_groups_must_be_there(on, store, clock):
     assert "the worker web is gone" in on("health", "--worker", "web", "--round-within", "10m").stdout
 
 
+class Answering(ThreadingHTTPServer):
+    """Answers everything with one code and one text, and remembers what it was asked."""
+
+    code = 200
+    said = b"the database\n\x1b[31mis away"
+    asked: list[str]
+
+
 @pytest.fixture
 def answering():
-    """A server that answers everything with a code, and says what it was asked."""
     asked = []
 
     class Answer(BaseHTTPRequestHandler):
@@ -154,8 +161,8 @@ def answering():
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    server.asked, server.code, server.said = asked, 200, b"the database\n\x1b[31mis away"
+    server = Answering(("127.0.0.1", 0), Answer)
+    server.asked = asked
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()

@@ -36,7 +36,7 @@ from faultline.errors import CannotConnect, ConfigError, FaultlineError, ServerU
     "--alive-within", type=DURATION, default="30s", show_default=True, help="The file must be this young."
 )
 @told
-def command(terminal: Terminal, server: str | None, alive: bool, **asked: Any) -> int:
+def command(terminal: Terminal, /, server: str | None, alive: bool, **asked: Any) -> int:
     """Say whether the database answers, its schema is ours, and the watchdog makes its rounds.
 
     With --server or --alive: whether that process is well, which a database that is away does not change.
