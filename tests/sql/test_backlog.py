@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from faultline.store import calls
-from tests.support import claim_many, claim_one, enqueue
+from tests.support import claim_many, claim_one, enqueue, new_job
 
 
 def backlog(store, queue="default", **bound):
@@ -55,7 +55,7 @@ def test_queues_are_counted_apart_or_all_together(store):
 
 
 def test_it_counts_no_further_than_its_bound(store):
-    store.run(calls.enqueue_many([calls.NewJob(task="t", args="{}", max_attempts=5)] * 50))
+    store.run(calls.enqueue_many([new_job()] * 50))
 
     assert backlog(store, most=20) == 20
     assert backlog(store, most=50) == 50
@@ -65,7 +65,7 @@ def test_it_counts_no_further_than_its_bound(store):
 @pytest.mark.parametrize("paused", [False, True])
 def test_its_cost_does_not_grow_with_the_line(store, db, paused):
     """Counted in pages, not in seconds. Of a paused queue what runs is looked for as far as reap looks."""
-    many = [calls.NewJob(task="t", args="{}", max_attempts=5)] * 1000
+    many = [new_job()] * 1000
     for _ in range(8):
         store.run(calls.enqueue_many(many))
     claim_many(store, 5)

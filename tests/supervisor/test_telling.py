@@ -10,7 +10,7 @@ from faultline.cli.root import root
 from tests.supervisor.conftest import begun
 from tests.support import enqueue, state_of
 from tests.support_manager import Manager
-from tests.worker.harness import eventually
+from tests.worker.harness import eventually, rows
 
 
 @pytest.fixture
@@ -43,23 +43,23 @@ def test_the_first_process_tells_of_a_whole_life_and_the_others_nothing(
     assert not file.exists()
 
 
-def test_a_worker_is_not_ready_before_its_first_claim_is_answered(database, store, group, manager, db):
-    """A table that is locked lets a worker say hello, but not claim."""
-    with db.transaction():
-        db.execute("lock table faultline.active in access exclusive mode")
-        worker = group(NOTIFY_SOCKET=manager.address)
-        eventually(
-            lambda: (
-                db.execute(
-                    "select from pg_stat_activity where query like '%%faultline.claim(%%'"
-                    " and wait_event_type = 'Lock' and datname = current_database()"
-                ).fetchone()
-                is not None
-            ),
-            60,
-        )
-        assert manager.hear() == []
+WAIT_HERE = """
+create function wait_here() returns trigger language plpgsql as
+  $$ begin perform pg_advisory_xact_lock_shared(77); return new; end $$;
+create trigger wait_here before update on faultline.active for each row execute function wait_here();
+"""
 
+
+def test_a_worker_is_not_ready_before_its_first_claim_is_answered(database, store, group, manager, db):
+    db.execute(WAIT_HERE)
+    db.execute("select pg_advisory_lock(77)")
+    enqueue(store, task="nap", args='{"seconds": 0}')
+
+    worker = group(NOTIFY_SOCKET=manager.address)
+    eventually(lambda: rows(database, "select from pg_locks where locktype = 'advisory' and not granted"), 60)
+    assert manager.hear() == []
+
+    db.execute("select pg_advisory_unlock(77)")
     assert manager.wait_for("READY").pid == worker.process.pid
 
 
@@ -67,7 +67,7 @@ def test_a_worker_whose_loop_is_held_up_gives_no_sign_until_it_turns_again(datab
     group(NOTIFY_SOCKET=manager.address, WATCHDOG_USEC="200000")
     manager.wait_for("WATCHDOG")
 
-    enqueue(store, task="hold_the_loop", args='{"seconds": 4}')
+    enqueue(store, task="hold_the_loop", args='{"seconds": 3}')
     eventually(lambda: begun(database))
     held_at = manager.count("WATCHDOG")
     time.sleep(1)
