@@ -11,7 +11,7 @@ from faultline.notify import SIGN_EVERY, Notifier
 from tests.support_manager import Manager
 
 
-async def live(notifier, ready, stopping, seconds=0.3):
+async def live(notifier, ready, stopping, seconds=0.15):
     """Follow a life for a moment, and end it as a process does."""
     told = asyncio.create_task(notifier.follow(ready, stopping, lambda: "3 jobs in hand"))
     await asyncio.sleep(seconds)
@@ -72,7 +72,7 @@ def test_a_loop_that_is_held_up_gives_no_sign(manager):
         told = asyncio.create_task(notifier.follow(event(True), event(False), lambda: ""))
         await asyncio.sleep(0.1)
         before = manager.count("WATCHDOG")
-        time.sleep(0.5)  # noqa: ASYNC251 - that is the point
+        time.sleep(0.2)  # noqa: ASYNC251 - that is the point
         after = manager.count("WATCHDOG")
         told.cancel()
         return before, after

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from faultline.store import calls
 from faultline.store.migrate import migrate
 from tests.deploy import shipped
 from tests.deploy.shipped import ROOT
@@ -216,3 +217,25 @@ def test_grafana_is_provisioned_with_the_dashboard_and_the_prometheus_beside_it(
         volume.split(":")[1] for volume in SERVICES["grafana"]["volumes"] if "faultline.json" in volume
     ]
     assert [str(Path(file).parent) for file in mounted] == [provider["options"]["path"]]
+
+
+def test_api_keys_are_made_once_and_only_one_is_for_others_to_read(database, store, tmp_path):
+    """The script itself, with the program itself, on a real database."""
+    (tmp_path / "keys").mkdir()
+    (script,) = SERVICES["keys"]["command"][2:]
+    script = (
+        script.replace("$$", "$").replace("/secrets", str(tmp_path)).replace("/tmp/key", f"{tmp_path}/key")
+    )
+    here = {"PATH": f"{TOOLS}:{os.environ['PATH']}", "FAULTLINE_DSN": database}
+
+    for _ in range(2):
+        subprocess.run(["sh", "-euc", script], check=True, env={**os.environ, **here}, capture_output=True)
+        seen = {file.name: file.read_text().strip() for file in (tmp_path / "keys").iterdir()}
+
+    assert {key.name: key.scopes for key in store.run(calls.list_keys())} == {
+        "admin": ["admin"],
+        "prometheus": ["read"],
+    }
+    assert all(text.startswith("flk_") for text in seen.values())
+    modes = {name: (tmp_path / "keys" / name).stat().st_mode & 0o777 for name in seen}
+    assert modes == {"admin": 0o600, "prometheus": 0o644}

@@ -28,7 +28,7 @@ def test_the_first_process_tells_of_a_whole_life_and_the_others_nothing(
         *words, NOTIFY_SOCKET=manager.address, WATCHDOG_USEC="200000", FAULTLINE_ALIVE_FILE=str(file)
     )
     manager.wait_for("READY")
-    job = enqueue(store, task="nap", args='{"seconds": 1}')
+    job = enqueue(store, task="nap", args='{"seconds": 0.5}')
     manager.wait_for("WATCHDOG", more_than=2)
     assert file.exists()
     eventually(lambda: begun(database))
@@ -67,10 +67,10 @@ def test_a_worker_whose_loop_is_held_up_gives_no_sign_until_it_turns_again(datab
     group(NOTIFY_SOCKET=manager.address, WATCHDOG_USEC="200000")
     manager.wait_for("WATCHDOG")
 
-    enqueue(store, task="hold_the_loop", args='{"seconds": 3}')
+    enqueue(store, task="hold_the_loop", args='{"seconds": 2}')
     eventually(lambda: begun(database))
     held_at = manager.count("WATCHDOG")
-    time.sleep(1)
+    time.sleep(0.6)
 
     assert manager.count("WATCHDOG") == held_at
     manager.wait_for("WATCHDOG", more_than=held_at + 2)
