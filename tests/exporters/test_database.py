@@ -8,6 +8,7 @@ import pytest
 
 from faultline.errors import LeaseLost
 from faultline.exporters.database import DatabaseFigures, of_rows
+from faultline.exporters.figures import Snapshot
 from faultline.exporters.names import METRICS
 from faultline.store import calls
 from faultline.store.run import AsyncStore
@@ -186,7 +187,7 @@ def test_a_zombie_lives_from_the_takeover_to_its_refusal(store, clock):
     assert seconds == pytest.approx(40, abs=5)
 
 
-async def read(dsn: str) -> dict:
+async def read(dsn: str) -> Snapshot:
     astore = AsyncStore(dsn)
     try:
         return await DatabaseFigures(astore).read()

@@ -64,7 +64,7 @@ def linked(span: ReadableSpan) -> set[int]:
 
 def span_id(span: ReadableSpan) -> int:
     assert span.context is not None
-    return span.context.span_id
+    return int(span.context.span_id)
 
 
 def about(span: ReadableSpan) -> dict[str, Any]:
@@ -183,8 +183,11 @@ def test_a_refusal_is_a_span_with_both_tokens(spans, database, store):
     bad_day.app.connect_to(database)
     job = bad_day.too_late.enqueue(database).id
     worker = InProcess(database, bad_day.app.registry, quick(), watchdog=False).start()
-    refused = spans.one("settle default")
-    worker.leave()
+    try:
+        refused = spans.one("settle default")
+    finally:
+        worker.leave()
+        bad_day.app.close()
 
     process = spans.one("process default")
     assert refused.parent.span_id == span_id(process)
