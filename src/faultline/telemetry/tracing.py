@@ -42,7 +42,38 @@ class Processing(Protocol):
 class Tracer(Protocol):
     """What an exporter of traces does."""
 
-    def sending(queue: str | None, task: str | None) -> Sending | None:
+    def sending(self, queue: str | None, task: str | None) -> Sending: ...
+    def claiming(self, queues: Sequence[str]) -> Claiming: ...
+    def processing(self, job: Job, trace: str | None) -> Processing: ...
+    def settled(self, spans: Sequence[Processing], jobs: int, began: int) -> None: ...
+    def refused(self, job: Job, span: Processing | None, reason: str, current_token: int | None) -> None: ...
+    def resume(self, trace: str) -> None: ...
+
+
+tracer: Tracer | None = None
+"""The one that is installed."""
+
+
+def install(new: Tracer | None) -> None:
+    """Have spans made from now on, or no more."""
+    global tracer
+    tracer = new
+
+
+def quietly(make: Callable[..., T], *args: Any) -> T | None:
+    """What a tracer gives, or nothing where it fails.
+
+    >>> quietly(int, "seven") is None
+    True
+    """
+    try:
+        return make(*args)
+    except Exception:
+        log.debug("a tracer failed", exc_info=True)
+        return None
+
+
+def sending(queue: str | None, task: str | None) -> Sending | None:
     """Jobs are about to be sent; of a batch neither queue nor task is known yet."""
     begun: Sending | None = _ask("sending", queue, task)
     return begun
