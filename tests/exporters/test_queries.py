@@ -128,6 +128,7 @@ def pages(bad_day: Scrapes) -> Iterator[dict[str, int]]:
     yield {name: server.server_address[1] for name, server in servers.items()}
     for server in servers.values():
         server.shutdown()
+        server.server_close()
 
 
 def _page(body: str) -> type[BaseHTTPRequestHandler]:
