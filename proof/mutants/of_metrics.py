@@ -49,7 +49,7 @@ MUTANTS = (
         (Patch("telemetry/tracing.py", "    except Exception:\n", "    except ZeroDivisionError:\n"),),
     ),
     Mutant(
-        "an attempt does not know the one before it", "G12", f"{TRACING}::test_a_retry_is_linked_to_the_attempt_before",
+        "an attempt does not know the one before it", "G12", f"{TRACING}::test_a_retry_is_linked_to_the_attempt_before_and_s10_tells_no_text_of_its_error",
         (sql("claim", "split_part(job.trace, E'\\n', 3)", "split_part(job.trace, E'\\n', 2)"),),
     ),
 )  # fmt: skip

@@ -1,5 +1,7 @@
 """Figures as plain numbers: bounded, and one set for several processes."""
 
+from typing import Any
+
 from faultline.exporters.figures import Figures, from_json, lasting, merged, to_json
 from faultline.exporters.names import METRICS, OTHER, SERIES_MAX, VALUES_MAX
 from faultline.exporters.prometheus import render
@@ -23,7 +25,7 @@ def test_s13_labels_together_are_bounded_too():
     for number in range(20_000):
         figures.add("jobs_settled", (f"queue-{number % 90}", f"task-{number % 190}", "succeeded"))
 
-    series = figures.snapshot()["jobs_settled"]
+    series: dict[Any, Any] = figures.snapshot()["jobs_settled"]
     assert len(series) <= SERIES_MAX + 1
     assert sum(series.values()) == 20_000
     assert series[OTHER, OTHER, "succeeded"] > 0
@@ -50,7 +52,7 @@ def test_processes_add_up_and_the_worst_age_counts():
         figures.set("worker_jobs_in_hand", (), 2)
         figures.set("pacemaker_beat_age_seconds", (), age)
 
-    whole = merged([from_json(to_json(each.snapshot())) for each in (one, other)])
+    whole: dict[str, Any] = merged([from_json(to_json(each.snapshot())) for each in (one, other)])
 
     assert whole["jobs_settled"]["q", "t", "succeeded"] == 7
     assert whole["recovery_seconds"][()][-1] == 2.0

@@ -64,7 +64,7 @@ def group(database: str, tmp_path: Path) -> Iterator[Callable[..., Group]]:
 def scrape(port: int) -> str:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
-            return reply.read().decode()
+            return str(reply.read(), "utf-8")
     except OSError:
         return ""
 
@@ -81,7 +81,7 @@ def test_two_processes_are_one_set_and_nothing_is_counted_twice(group, database)
     workers = started.working(2)
     store.run(calls.enqueue_many([new_job(task="nap", args='{"seconds": 0}') for _ in range(30)]))
 
-    eventually(lambda: succeeded(port) == 30)
+    eventually(lambda: value(scrape(port), "faultline_processes") == 2 and succeeded(port) == 30)
     one = scrape(port)
     os.kill(workers[0][1], signal.SIGKILL)
     eventually(lambda: value(scrape(port), "faultline_process_restarts_total") == 1)

@@ -17,6 +17,7 @@ SECOND = "00-22222222222222222222222222222222-2222222222222222-01 vendor=opaque 
 
 def claimed(store, trace=None) -> Claimed:
     (row,) = store.run(calls.claim(["default"], 1, lease=LEASE, claim=uuid4(), trace=trace))
+    assert isinstance(row, Claimed)
     return row
 
 

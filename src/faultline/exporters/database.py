@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
 from typing import Final
 
 from faultline.exporters.figures import Snapshot
@@ -24,7 +23,7 @@ SHARE: Final = 20
 """Counting takes at most one twentieth of a core: after a slow answer, a rest of twenty times its time."""
 
 
-def of_rows(figures: Iterable[Figure]) -> Snapshot:
+def of_rows(figures: list[Figure]) -> Snapshot:
     """Rows of `faultline.metrics()` as figures; what only a newer schema knows is left out.
 
     >>> of_rows([Figure("queue_lag_seconds", ["default"], 1.5), Figure("from_the_future", [], 1)])

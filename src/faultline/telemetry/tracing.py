@@ -74,29 +74,38 @@ def quietly(make: Callable[..., T], *args: Any) -> T | None:
 
 
 def sending(queue: str | None, task: str | None) -> Sending | None:
-    return quietly(tracer.sending, queue, task) if tracer is not None else None
+    """Jobs are about to be sent; of a batch neither queue nor task is known yet."""
+    begun: Sending | None = _ask("sending", queue, task)
+    return begun
 
 
 def claiming(queues: Sequence[str]) -> Claiming | None:
-    return quietly(tracer.claiming, queues) if tracer is not None else None
+    """A claim is about to be sent."""
+    begun: Claiming | None = _ask("claiming", queues)
+    return begun
 
 
 def processing(job: Job, trace: str | None) -> Processing | None:
-    return quietly(tracer.processing, job, trace) if tracer is not None else None
+    """A handler is about to run."""
+    begun: Processing | None = _ask("processing", job, trace)
+    return begun
 
 
 def settled(spans: Sequence[Processing | None], began: int) -> None:
     """Leases were recorded in one call that began at this moment, in nanoseconds since 1970."""
-    if tracer is not None:
-        quietly(tracer.settled, [span for span in spans if span is not None], len(spans), began)
+    _ask("settled", [span for span in spans if span is not None], len(spans), began)
 
 
 def refused(job: Job, span: Processing | None, reason: str, current_token: int | None) -> None:
-    if tracer is not None:
-        quietly(tracer.refused, job, span, reason, current_token)
+    """The fence refused a write of this job's lease."""
+    _ask("refused", job, span, reason, current_token)
 
 
 def resume(trace: str | None) -> None:
     """In a child process: what the handler does belongs to the span its worker began."""
-    if tracer is not None and trace is not None:
-        quietly(tracer.resume, trace)
+    if trace is not None:
+        _ask("resume", trace)
+
+
+def _ask(what: str, *args: Any) -> Any:
+    return None if tracer is None else quietly(lambda: getattr(tracer, what)(*args))
