@@ -10,8 +10,10 @@ CANDIDATES = python3 python3.14 python3.13 python3.12 python3.11
 USABLE     = import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHON    ?= $(shell for p in $(CANDIDATES); do $$p -c '$(USABLE)' >/dev/null 2>&1 && echo $$p && break; done)
 
-COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --custom-compile-command "make lock" --quiet pyproject.toml requirements/build.in
+RESOLVE = $(UV) pip compile --no-config --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --custom-compile-command "make lock" --quiet
+COMPILE = $(RESOLVE) pyproject.toml requirements/build.in
+IMAGE   = --extra server --extra grpc --extra metrics --extra tracing --extra fast
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean \
@@ -94,6 +96,8 @@ compare-page: dev-env  ## docs/benchmarks.md and its plots again, from the JSON 
 lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 	@$(COMPILE) --upgrade --extra dev --extra embedded --extra fast --extra bench --extra server --extra grpc --extra metrics --extra tracing -o requirements/dev.lock >/dev/null
 	@$(COMPILE) --constraints requirements/dev.lock --extra embedded --extra fast -o requirements/demo.lock >/dev/null
+	@$(RESOLVE) pyproject.toml --constraints requirements/dev.lock $(IMAGE) -o requirements/server.lock >/dev/null
+	@$(RESOLVE) requirements/build.in --constraints requirements/dev.lock -o requirements/build.lock >/dev/null
 	@if grep -nE '://|find-links|index-url' requirements/*.lock; then echo "a lock names an address" >&2; exit 1; fi
 
 clean:  ## delete .venv, caches and the data of `faultline dev`

@@ -8,7 +8,7 @@ import pytest
 WORDS = (
     "args.codec", "args.document", "args.models", "args.results", "args.signature", "bounds", "client.app",
     "client.batches", "client.handle", "client.hints", "client.tasks", "config",
-    "durations", "errors", "failpoints", "job", "lease", "outcome", "retry", "task",
+    "durations", "errors", "failpoints", "job", "lease", "notify", "outcome", "retry", "task",
     "telemetry.context", "telemetry.events", "telemetry.formats", "telemetry.text",
 )  # fmt: skip
 

@@ -1,7 +1,9 @@
 """All mutants, in the order in which they are told."""
 
 from proof.mutants import (
+    of_access,
     of_crashes,
+    of_metrics,
     of_ownership,
     of_the_cases,
     of_the_commit,
@@ -19,4 +21,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_commit.MUTANTS,
     *of_the_worker.MUTANTS,
     *of_the_cases.MUTANTS,
+    *of_access.MUTANTS,
+    *of_metrics.MUTANTS,
 )

@@ -14,6 +14,7 @@
     ├── AlreadySettled          this attempt has already said how it ended
     ├── TransactionOpen         a job.transaction of this attempt has not ended yet
     ├── TransactionEnded        the handler itself ended the transaction it was lent
+    ├── NoDatabase              job.transaction was asked of a worker that knows a server only
     ├── OutcomeUnknown          the reply was lost, and no row can tell what happened
     ├── JobNotFound             no trace of a job with that id
     ├── WrongState              the job is in a state that does not allow this
@@ -23,6 +24,8 @@
     ├── WaitTimeout             the job awaited has not ended yet
     ├── WorkersKeepDying        worker processes end before they are ready, again and again
     ├── SyncInAsync             a blocking form was called inside a running event loop
+    ├── NotAuthenticated        the server does not know who is calling
+    ├── NotAllowed              the server knows who is calling, and they may not do this
     ├── DatabaseError           PostgreSQL is there, or not, but cannot serve us
     │   ├── CannotConnect           wrong address, wrong password, nobody listening
     │   ├── SchemaMissing           Faultline has not been installed in this database
@@ -191,6 +194,14 @@ class TransactionEnded(FaultlineError):
     """
 
 
+class NoDatabase(FaultlineError):
+    """`job.transaction` was asked of a worker that works over a server and knows no database.
+
+    Nothing was written, and the attempt failed. Give the worker the DSN as well (`--dsn` beside `--server`),
+    or have the handler return its result: that is recorded through the same fence.
+    """
+
+
 class OutcomeUnknown(FaultlineError):
     """The reply was lost, and no row can tell whether the write took place.
 
@@ -269,6 +280,21 @@ class SyncInAsync(FaultlineError):
     """A blocking form was called inside a running event loop, which it would have stopped.
 
     Nothing was sent. Await the form with an `a` before its name: `aenqueue`, `aresult`, `aget`.
+    """
+
+
+class NotAuthenticated(FaultlineError):
+    """No API key was shown, or one that opens nothing: unknown, expired or revoked.
+
+    Nothing was done. Which of them it was is not said, so that a guess learns nothing: make a key with
+    `faultline keys create`, and send it in the header, never in the URL.
+    """
+
+
+class NotAllowed(FaultlineError):
+    """The API key is good, but not for this: it lacks the scope, or is for other queues.
+
+    Nothing was done. The message names what is missing: use a key that has it.
     """
 
 

@@ -62,6 +62,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     retry: str | None = None
     key: str | None = None
     key_for: timedelta | None = None
+    trace: str | None = None
+    """The trace context it is asked for in: a W3C traceparent, and behind a blank its tracestate, if any."""
 
 
 class Transaction(Protocol):

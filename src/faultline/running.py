@@ -6,12 +6,15 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from faultline.config import Settings, WorkerConfig
+from faultline.notify import Notifier
 from faultline.supervisor.link import Link
 from faultline.task import Registry
 from faultline.watchdog.watchdog import Watchdog
+from faultline.worker.doors import Doors
 from faultline.worker.worker import Worker
 
 log = logging.getLogger("faultline.worker")
@@ -29,20 +32,30 @@ async def work(
     watchdog: bool = True,
     link: Link | None = None,
     on_ready: Callable[[Worker], None] | None = None,
+    doors: Doors | None = None,
 ) -> int:
     """Run a worker, with a watchdog beside it, until it is told to stop; answers its exit code.
 
     With `signals` the process is the worker's own: it obeys SIGTERM and Ctrl-C, and it ends even if a handler
-    will not. With a `link` it is one of several: its supervisor listens and watches for them all.
+    will not; and it tells systemd, or whoever looks at its file, that it lives. With a `link` it is one of
+    several: its supervisor listens, watches and tells for them all. With `doors` to a server and no DSN, the
+    server listens and watches.
     """
-    worker = Worker(tasks, settings, config, name, None if link is None else link.listen)
+    wakes = link.listen if link is not None and settings.dsn is not None else None
+    worker = Worker(tasks, settings, config, name, wakes, doors)
+    watchdog = watchdog and settings.dsn is not None
+    parts: list[Coroutine[Any, Any, None]] = []
     if link is not None:
         link.obey(worker)
         on_ready, watchdog = link.say_ready, False
+        parts.append(link.say_claimed(worker))
     elif signals:
         _obey_signals(worker)
+        parts.append(Notifier.take().follow(worker.claimed, worker.stopping, worker.status))
+    if watchdog:
+        parts.append(_guard(worker, settings, config))
     working = asyncio.create_task(worker.run(until_empty=until_empty, stop_after=stop_after))
-    guarding = asyncio.create_task(_guard(worker, settings, config)) if watchdog else None
+    beside = [asyncio.create_task(part) for part in parts]
     if on_ready:
         ready = asyncio.create_task(worker.ready.wait())
         await asyncio.wait([ready, working], return_when=asyncio.FIRST_COMPLETED)
@@ -52,10 +65,11 @@ async def work(
     try:
         code = await working
     finally:
-        if guarding is not None:
-            guarding.cancel()
+        for part in beside:
+            part.cancel()
+        for part in beside:
             with contextlib.suppress(asyncio.CancelledError):
-                await guarding
+                await part
     if signals and worker.stuck:
         _leave_at_once(worker)
     return code

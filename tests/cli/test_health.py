@@ -1,7 +1,10 @@
 """`health` and `doctor`: what is wrong, and what to do about it."""
 
 import json
+import os
+import threading
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psycopg
 import pytest
@@ -11,7 +14,7 @@ from faultline.store import calls
 from faultline.store.migrate import Standing
 from faultline.store.rows import Vitals
 from faultline.store.sources import LATEST
-from tests.support import enqueue
+from tests.support import enqueue, worker_named
 
 WELL = Vitals("18.6", "on", "on", "on", 1, datetime.now(UTC), None, 0.5, 0, 0, 0, 0)
 
@@ -118,3 +121,88 @@ def test_doctor_finds_rows_that_were_put_out_of_place(on, store, database):
 def test_each_check_is_graded_and_what_is_not_ok_comes_with_a_remedy(check, grade):
     assert check.grade == grade
     assert bool(check.remedy) is (grade != "ok")
+
+
+def test_a_worker_by_its_name_or_its_groups_must_be_there(on, store, clock):
+    store.run(calls.round_(timedelta(seconds=1)))
+    worker = worker_named(store, "web/2")
+
+    assert on("health", "--worker", "web").exit_code == 0
+    assert on("health", "--worker", "web/2").exit_code == 0
+    nobody = on("health", "--worker", "we")
+    assert nobody.exit_code == 1
+    assert "the worker we is gone" in nobody.stdout
+
+    clock.advance(minutes=1)
+    assert "the worker web is silent" in on("health", "--worker", "web", "--round-within", "10m").stdout
+    store.run(calls.worker_stopped(worker))
+    assert "the worker web is gone" in on("health", "--worker", "web", "--round-within", "10m").stdout
+
+
+class Answering(ThreadingHTTPServer):
+    """Answers everything with one code and one text, and remembers what it was asked."""
+
+    code = 200
+    said = b"the database\n\x1b[31mis away"
+    asked: list[str]
+
+
+@pytest.fixture
+def answering():
+    asked = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(server.code)
+            self.end_headers()
+            self.wfile.write(server.said)
+
+        def log_message(self, *_):
+            pass
+
+    server = Answering(("127.0.0.1", 0), Answer)
+    server.asked = asked
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_server_is_asked_whether_it_is_ready_and_no_database_is_needed(run, answering, monkeypatch):
+    url = f"http://127.0.0.1:{answering.server_port}/"
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")  # beside the server no proxy is the question
+
+    well = run("health", "--server", url)
+    answering.code = 503
+    ill = run("health", "--server", url)
+
+    assert (well.exit_code, well.stdout) == (0, "healthy: the server is ready\n")
+    assert answering.asked == ["/readyz", "/readyz"]
+    assert ill.exit_code == 1
+    assert ill.stdout.startswith("unhealthy: the server answers 503: the database ")
+    assert "\x1b" not in ill.stdout
+    answering.said = b'{"type": "x", "title": "Not ready", "detail": "run `faultline migrate`"}'
+    assert run("health", "--server", url).stdout.endswith("answers 503: run `faultline migrate`\n")
+
+
+def test_a_server_that_is_not_there_is_unhealthy_and_no_address_is_a_mistake(run):
+    gone = run("health", "--server", "http://127.0.0.1:1")
+
+    assert gone.exit_code == 1
+    assert gone.stdout.startswith("unhealthy: the server does not answer: ")
+    assert run("health", "--server", "localhost:8000").exit_code == 2
+    assert run("health", "--server", "http://127.0.0.1:1", "--alive").exit_code == 2
+
+
+def test_a_file_must_be_there_and_young(run, tmp_path, monkeypatch):
+    file = tmp_path / "alive"
+    assert run("health", "--alive").exit_code == 2  # nobody said which
+
+    monkeypatch.setenv("FAULTLINE_ALIVE_FILE", str(file))
+    assert run("health", "--alive").stdout.startswith("unhealthy: there is no ")
+    file.touch()
+    assert run("health", "--alive").stdout.startswith("healthy: its loop turned ")
+    os.utime(file, (1, 1))
+    assert "its loop last turned" in run("health", "--alive").stdout
+    assert run("health", "--alive", "--alive-within", "40000d").exit_code == 0

@@ -8,7 +8,7 @@ from faultline.errors import OutOfBounds
 from faultline.store import calls
 from tests.support import claim_one, enqueue, row_counts, state_of, worker_named
 
-NOTHING = (0, 0, 0, 0)
+NOTHING = (0, 0, 0, 0, 0)
 
 
 def buried(store, **options):
@@ -41,7 +41,7 @@ def test_lapsed_keys_go_and_others_stay(store, clock, database):
 
     pruned = store.run(calls.prune())
 
-    assert pruned == (1, 0, 0, 0)
+    assert pruned == (1, 0, 0, 0, 0)
     assert row_counts(database)["keys"] == 2
 
 
@@ -52,7 +52,7 @@ def test_old_refusals_go_after_the_ledgers_retention(store, clock):
     clock.advance(days=2)
 
     assert early == NOTHING
-    assert store.run(calls.prune()) == (0, 1, 0, 0)
+    assert store.run(calls.prune()) == (0, 1, 0, 0, 0)
     assert store.run(calls.refusals()) == []
 
 
@@ -63,7 +63,7 @@ def test_the_long_dead_go_after_their_own_retention(store, clock):
     clock.advance(days=2)
 
     assert early == NOTHING
-    assert store.run(calls.prune()) == (0, 0, 1, 0)
+    assert store.run(calls.prune()) == (0, 0, 1, 0, 0)
     assert state_of(store, job_id) is None
 
 
@@ -74,7 +74,7 @@ def test_workers_long_gone_go(store, clock):
     clock.advance(days=2)
     store.run(calls.heartbeat([], timedelta(seconds=15), stays))
 
-    assert store.run(calls.prune()) == (0, 0, 0, 1)
+    assert store.run(calls.prune()) == (0, 0, 0, 1, 0)
 
 
 def test_a_batch_is_bounded(store, clock):
@@ -96,7 +96,7 @@ def test_a_row_that_somebody_holds_is_not_waited_for(store, clock, db):
         db.execute("select from faultline.dead where id = %s for update", [held])
         pruned = store.run(calls.prune())
 
-    assert pruned == (0, 0, 1, 0)
+    assert pruned == (0, 0, 1, 0, 0)
     assert state_of(store, held) == "dead"
 
 

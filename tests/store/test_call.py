@@ -33,6 +33,11 @@ SAMPLES = {
     "what": "full", "lead_for": timedelta(seconds=10), "default_lease": timedelta(seconds=15),
     "ledger_retention": timedelta(days=7), "dead_retention": timedelta(days=90), "name": "w", "host": "h",
     "pid": 1, "jobs_max": 1, "version": "0", "gone": False, "begins": {1: 2},
+    "id": "c0ffeec0ffee", "new_id": "facadefacade", "hash": bytes(32), "scopes": ["read"],
+    "actor": "a", "verb": "cancel", "own": False, "prefix": "call_",
+    "expires_at": datetime(2100, 1, 1, tzinfo=UTC), "overlap": timedelta(days=1),
+    "acts_retention": timedelta(days=365),
+    "states": ["dead"], "key": "k", "ids": [1], "since": datetime(2026, 1, 1, tzinfo=UTC),
     "signature": "SIGSEGV", "alone": True, "max_crashes": 3,
 }  # fmt: skip
 KEYED = new_job(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from faultline.config import Settings
 from faultline.supervisor import link as module
 from faultline.supervisor.link import Link
 from faultline.supervisor.words import HURRY, Order, Ready, read_report, wake
@@ -19,7 +20,7 @@ from faultline.supervisor.words import HURRY, Order, Ready, read_report, wake
 class FakeWorker:
     """Counts how often it is told to stop."""
 
-    id, dsn, prepare = 7, "dbname=shop", True
+    id, settings = 7, Settings(dsn="dbname=shop")
     config: Any = SimpleNamespace(grace=timedelta(0), tick=timedelta(seconds=1))
 
     def __init__(self) -> None:

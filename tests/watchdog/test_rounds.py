@@ -1,11 +1,13 @@
 """Rounds: reap, rescue and promote, by whoever's turn it is; one chore's failure is its own."""
 
 import asyncio
+import contextlib
 import logging
 from datetime import timedelta
 
 import psycopg
 
+from faultline.errors import PermissionDenied
 from faultline.store import calls
 from faultline.watchdog.watchdog import every
 from tests.support import all_at_once, claim_many, claim_one, enqueue, new_job, outcomes, state_of
@@ -175,3 +177,22 @@ def test_hold_fire_after_a_long_silence(database, store, guard):
     wait_for_a_round(database)
 
     assert outcomes(store, job) == []
+
+
+def test_a_role_that_may_not_watch_is_told_in_one_line_and_not_each_second(caplog):
+    turns = []
+
+    async def forbidden() -> None:
+        turns.append(1)
+        raise PermissionDenied("permission denied for function round")
+
+    async def watch() -> None:
+        await asyncio.wait_for(every(0.001, forbidden, "the round"), 0.2)
+
+    with contextlib.suppress(TimeoutError):
+        asyncio.run(watch())
+
+    (told,) = [record for record in caplog.records if record.name == "faultline.watchdog"]
+    assert len(turns) > 2
+    assert told.exc_info is None
+    assert "needs faultline_watchdog" in told.getMessage()

@@ -64,14 +64,14 @@ class InProcess:
     """A worker on a thread of its own, with its watchdog unless told otherwise."""
 
     def __init__(
-        self, dsn: str, tasks: Registry, config: WorkerConfig, pooler: str = "none", **how: Any
+        self, dsn: str | None, tasks: Registry, config: WorkerConfig, pooler: str = "none", **how: Any
     ) -> None:
         self.worker: Worker | None = None
         self.code: int | None = None
         self.error: BaseException | None = None
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
-        settings = Settings.read(dsn, pooler)
+        settings = Settings.read(dsn, pooler, environment={})
         self._job = work(tasks, settings, config, on_ready=self._is_ready, **how)
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -119,7 +119,7 @@ def hand_of(worker: InProcess, job: int) -> Hand:
 
 @contextlib.contextmanager
 def working(
-    dsn: str, *handlers: Callable[..., Any] | TaskSpec, config: WorkerConfig | None = None, **how: Any
+    dsn: str | None, *handlers: Callable[..., Any] | TaskSpec, config: WorkerConfig | None = None, **how: Any
 ) -> Iterator[InProcess]:
     """A worker that works while the block runs, and leaves in good order after it."""
     worker = InProcess(dsn, registry(*handlers), config or quick(), **how).start()
@@ -130,7 +130,7 @@ def working(
 
 
 def drain(
-    dsn: str, *handlers: Callable[..., Any] | TaskSpec, config: WorkerConfig | None = None, **how: Any
+    dsn: str | None, *handlers: Callable[..., Any] | TaskSpec, config: WorkerConfig | None = None, **how: Any
 ) -> int | None:
     """Work until nothing is due, and answer the exit code."""
     return InProcess(dsn, registry(*handlers), config or quick(), until_empty=True, **how).start().join()

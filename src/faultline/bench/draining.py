@@ -1,7 +1,7 @@
 """A drain: workers start on a full queue; the clock runs from the first handler until nothing is left."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from faultline.bench.case import Case, Found, Row
 from faultline.bench.run import at_work
@@ -15,9 +15,10 @@ def drain(
     workers: int = 1,
     options: Sequence[str] = (),
     runs: int | None = None,
+    reach: Mapping[str, str] | None = None,
 ) -> Found:
     """Drain all jobs that are in their queues; `runs` counts their attempts where that differs."""
-    with at_work(case, workers, options, on_full_queue=True) as run:
+    with at_work(case, workers, options, on_full_queue=True, reach=reach) as run:
         run.wait_for(jobs if runs is None else runs)
         seconds = run.wait_until_empty() - run.workers.boards.first_at
     return run.found(jobs, seconds, {"workers": workers, **facts})

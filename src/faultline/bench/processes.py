@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Final
@@ -21,18 +21,22 @@ COMMAND: Final = (
     sys.executable, "-P", "-m", "faultline", "worker", "faultline.bench.app:app", "--quiet", "--log", "lines",
 )  # fmt: skip
 
+REACH: Final = ("FAULTLINE_DSN", "FAULTLINE_SERVER", "FAULTLINE_API_KEY")
+"""What says where a worker finds its jobs: told each one, and never inherited."""
+
 
 class Workers:
     """Running worker processes and what their handlers note down."""
 
     def __init__(
-        self, dsn: str, options: Sequence[str], folder: str, said: IO[bytes], keeper: Keeper
+        self, reach: Mapping[str, str], options: Sequence[str], folder: str, said: IO[bytes], keeper: Keeper
     ) -> None:
         self.boards = Boards(Path(folder))
         self.processes: list[subprocess.Popen[bytes]] = []
         self._command = [*COMMAND, *options]
         # In the environment, not on the command line: a DSN may hold a password.
-        self._environment = {**os.environ, "FAULTLINE_DSN": dsn, FOLDER: folder}
+        ours = {name: value for name, value in os.environ.items() if name not in REACH}
+        self._environment = {**ours, **reach, FOLDER: folder}
         self._said = said
         self._keeper = keeper
 
@@ -91,14 +95,14 @@ class Workers:
 
 
 @contextmanager
-def workers(dsn: str, count: int = 1, options: Sequence[str] = ()) -> Iterator[Workers]:
+def workers(reach: Mapping[str, str], count: int = 1, options: Sequence[str] = ()) -> Iterator[Workers]:
     """Start workers; they are gone when the block ends, and when we are killed."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="faultline-bench-"))
         said = stack.enter_context(tempfile.TemporaryFile())
         keeper = Keeper()
         stack.callback(keeper.close)
-        running = Workers(dsn, options, folder, said, keeper)
+        running = Workers(reach, options, folder, said, keeper)
         stack.callback(running.stop)
         for number in range(1, count + 1):
             running.start(f"bench-{number}")

@@ -19,13 +19,14 @@ from faultline.bench.scenarios import (
     pickup,
     pinned,
     queues,
+    remote,
     scheduled,
     sustained,
 )
 
 _ALL: Final = (
     drain, enqueue, pickup, offered, sustained, handlers, payload, queues, keyed, failing, late, kill,
-    backlog, scheduled, pinned, memory, idle,
+    backlog, scheduled, pinned, memory, idle, remote,
 )  # fmt: skip
 
 SCENARIOS: Final[dict[str, Scenario]] = {module.SCENARIO.name: module.SCENARIO for module in _ALL}

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from statistics import fmean
 from typing import Final
@@ -121,11 +121,17 @@ class Claims:
 
 @contextmanager
 def at_work(
-    case: Case, count: int = 1, options: Sequence[str] = (), *, on_full_queue: bool = False
+    case: Case,
+    count: int = 1,
+    options: Sequence[str] = (),
+    *,
+    on_full_queue: bool = False,
+    reach: Mapping[str, str] | None = None,
 ) -> Iterator[Run]:
     """Start workers and measure what the block has them do.
 
-    On a full queue the clock starts with the first handler; else when all of them are up and warm.
+    `reach` is how they find their jobs, as variables of their environment: the DSN, unless said otherwise. On
+    a full queue the clock starts with the first handler; else when all of them are up and warm.
     """
     case.hang_up()
     checkpoint(case.dsn)
@@ -134,7 +140,8 @@ def at_work(
         stack.callback(probe.close)
         meter = stack.enter_context(Meter(probe))
         stack.callback(case.hang_up)
-        run = Run(case, stack.enter_context(workers(case.dsn, count, options)), meter, probe)
+        running = stack.enter_context(workers(reach or {"FAULTLINE_DSN": case.dsn}, count, options))
+        run = Run(case, running, meter, probe)
         if on_full_queue:
             run.wait_for(1, poll_seconds=0.001)
         else:

@@ -23,6 +23,8 @@ ALL = "all"
 @click.option("--log-json", is_flag=True, help="Print the structured events instead, one JSON object a line.")
 @click.option("--in-place", is_flag=True,
               help="With --dsn: in that very database, in a queue and a schema of its own.")  # fmt: skip
+@click.option("--through-server", is_flag=True,
+              help="Before the database stands a server; workers know only its URL and a key.")  # fmt: skip
 @told
 def command(
     terminal: Terminal,
@@ -32,6 +34,7 @@ def command(
     as_json: bool,
     log_json: bool,
     in_place: bool,
+    through_server: bool,
 ) -> int:
     """Rehearse a fault against real processes, or all of them; without a name, list the drills.
 
@@ -47,5 +50,6 @@ def command(
     wish = Wish(
         dsn=terminal.dsn, runs=runs, in_place=in_place, log_json=log_json,
         as_json=(as_json or terminal.json) and not log_json, report=report,
+        through_server=through_server,
     )  # fmt: skip
     return run_drills(list(DRILLS) if name == ALL else [name], wish, terminal.stage())

@@ -10,8 +10,6 @@ from faultline.cli.options import DURATION, Command, told
 from faultline.cli.terminal import Terminal
 from faultline.cli.wording import span
 from faultline.errors import CannotConnect, ConfigError, FaultlineError, ServerUnavailable
-from faultline.store import calls
-from faultline.store.sources import LATEST
 
 
 @click.command(cls=Command)
@@ -25,26 +23,66 @@ from faultline.store.sources import LATEST
 @click.option(
     "--lag-max", type=DURATION, help="No queue may be further behind; a paused one may. [default: any]"
 )
+@click.option("--worker", metavar="NAME", help="The worker of this name, or one of its group, must be there.")
+@click.option(
+    "--server", metavar="URL",
+    help="Ask a `faultline server` instead whether it is ready; needs no database.",
+)  # fmt: skip
+@click.option(
+    "--alive", is_flag=True,
+    help="Look at the file of the worker or server here instead, FAULTLINE_ALIVE_FILE; needs no database.",
+)  # fmt: skip
+@click.option(
+    "--alive-within", type=DURATION, default="30s", show_default=True, help="The file must be this young."
+)
 @told
-def command(terminal: Terminal, round_within: timedelta, lag_max: timedelta | None) -> int:
+def command(terminal: Terminal, /, server: str | None, alive: bool, **asked: Any) -> int:
     """Say whether the database answers, its schema is ours, and the watchdog makes its rounds.
 
+    With --server or --alive: whether that process is well, which a database that is away does not change.
     Exits with 0 when all is well and 1 when not.
     """
-    facts = _facts(terminal)
-    problems = facts.pop("problems") or _problems(facts, round_within, lag_max)
-    document = {"healthy": not problems, **facts, "problems": problems}
+    from faultline.cli import signs
+
+    if server is not None and alive:
+        raise click.UsageError("--server and --alive are two questions; ask one of them")
+    within: timedelta = asked.pop("alive_within")
+    if server is not None:
+        facts, well = signs.of_a_server(server)
+    elif alive:
+        facts, well = signs.of_a_file(within)
+    else:
+        facts, well = _of_the_database(terminal, **asked)
+    return _tell(terminal, facts, well)
+
+
+def _tell(terminal: Terminal, facts: dict[str, Any], well: str) -> int:
+    problems = facts["problems"]
     if terminal.json:
-        terminal.give(document)
+        terminal.give({"healthy": not problems, **facts})
     elif problems:
         click.echo(f"unhealthy: {'; '.join(problems)}")
     elif not terminal.quiet:
-        age, lag = span(facts["round_age_seconds"]), span(facts["lag_seconds"])
-        click.echo(f"healthy: schema {LATEST}, last round {age} ago, lag {lag}")
+        click.echo(f"healthy: {well}")
     return ERROR if problems else 0
 
 
-def _facts(terminal: Terminal) -> dict[str, Any]:
+def _of_the_database(
+    terminal: Terminal, round_within: timedelta, lag_max: timedelta | None, worker: str | None
+) -> tuple[dict[str, Any], str]:
+    from faultline.store.sources import LATEST
+
+    facts = _facts(terminal, worker)
+    if not facts["problems"]:
+        facts["problems"] = _problems(facts, round_within, lag_max, worker)
+    age, lag = span(facts["round_age_seconds"]), span(facts["lag_seconds"])
+    return facts, f"schema {LATEST}, last round {age} ago, lag {lag}"
+
+
+def _facts(terminal: Terminal, worker: str | None) -> dict[str, Any]:
+    from faultline.cli import signs
+    from faultline.store import calls
+
     facts: dict[str, Any] = {
         "database": True,
         "schema_current": True,
@@ -55,6 +93,8 @@ def _facts(terminal: Terminal) -> dict[str, Any]:
     try:
         with terminal.database() as session:
             facts["round_age_seconds"], facts["lag_seconds"] = session.run(calls.health())
+            if worker is not None:
+                facts["worker"] = signs.of_a_worker(session, worker)
     except ConfigError:
         raise
     except FaultlineError as error:
@@ -64,7 +104,9 @@ def _facts(terminal: Terminal) -> dict[str, Any]:
     return facts
 
 
-def _problems(facts: dict[str, Any], round_within: timedelta, lag_max: timedelta | None) -> list[str]:
+def _problems(
+    facts: dict[str, Any], round_within: timedelta, lag_max: timedelta | None, worker: str | None
+) -> list[str]:
     problems = []
     age, lag = facts["round_age_seconds"], facts["lag_seconds"]
     if age is None:
@@ -75,4 +117,6 @@ def _problems(facts: dict[str, Any], round_within: timedelta, lag_max: timedelta
         )
     if lag_max is not None and lag > lag_max.total_seconds():
         problems.append(f"the slowest queue is {span(lag)} behind")
+    if worker is not None and facts["worker"] != "working":
+        problems.append(f"the worker {worker} is {facts['worker']}; see `faultline workers --all`")
     return problems

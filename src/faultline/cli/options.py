@@ -150,6 +150,15 @@ COUNT: Final = whole(1, JOBS_MAX_MAX)
 PROCESSES: Final = whole(1, 256)
 
 
+def _address(text: str) -> Any:
+    from faultline.exporters.endpoint import Address  # a command that listens nowhere need not carry it
+
+    return Address.read(text)
+
+
+ADDRESS: Final = parsed("address", _address)
+
+
 def yes_option(command: Callable[P, R]) -> Callable[P, R]:
     """For what destroys: it asks first, and without a terminal to ask it refuses."""
     return click.option(

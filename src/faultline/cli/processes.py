@@ -5,7 +5,10 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +19,9 @@ from faultline.durations import format_duration
 from faultline.supervisor.link import Link
 from faultline.supervisor.supervisor import Plan, Supervisor
 
+if TYPE_CHECKING:
+    from faultline.cli.scraped import ScrapedGroup
+
 
 def supervise(terminal: Terminal, wanted: Wanted, processes: int) -> int:
     """Run so many workers, each in a process of its own; answers the worst of their exit codes."""
@@ -25,28 +31,43 @@ def supervise(terminal: Terminal, wanted: Wanted, processes: int) -> int:
             "leave out --processes, or use --until-empty"
         )
     config = wanted.config()  # what cannot work is refused before anything is started
+    wanted.address()
     set_up_logging(terminal, wanted, terminal.settings())
-    plan = Plan(
+    if wanted.metrics is None:
+        return asyncio.run(_run(_plan(terminal, wanted, processes, config.grace)))
+    from faultline.cli.scraped import group_scraped
+
+    with group_scraped(wanted.metrics) as group:
+        plan = _plan(terminal, wanted, processes, config.grace, group.folder)
+        return asyncio.run(_run(plan, group))
+
+
+def _plan(
+    terminal: Terminal, wanted: Wanted, processes: int, grace: timedelta, figures: Path | None = None
+) -> Plan:
+    return Plan(
         processes=processes,
         name=wanted.name or f"{socket.gethostname()}:{os.getpid()}",
-        command=partial(command_of, terminal, wanted),
+        command=partial(command_of, terminal, wanted, figures=figures),
         dsn=terminal.dsn,
-        grace=config.grace,
+        grace=grace,
         until_empty=wanted.until_empty,
     )
 
-    async def run() -> int:
-        return await Supervisor(plan).run()
 
-    return asyncio.run(run())
+async def _run(plan: Plan, group: "ScrapedGroup | None" = None) -> int:
+    supervisor = Supervisor(plan)
+    if group is not None:
+        group.living = lambda: {child.process.pid for child in list(supervisor.children.values())}
+    return await supervisor.run()
 
 
-def command_of(terminal: Terminal, wanted: Wanted, name: str) -> list[str]:
+def command_of(terminal: Terminal, wanted: Wanted, name: str, figures: Path | None = None) -> list[str]:
     """The command line of one worker. Without the DSN: that goes over the socket, where no `ps` shows it."""
     # -P: a file in the current directory that is called like a module of ours must not win over it.
     return [
-        sys.executable, "-P", "-m", "faultline", "worker", *_flags(terminal, wanted), "--name", name,
-        "--supervised",
+        sys.executable, "-P", "-m", "faultline", "worker", *_flags(terminal, wanted),
+        *([] if figures is None else ["--figures", str(figures)]), "--name", name, "--supervised",
     ]  # fmt: skip
 
 
@@ -56,7 +77,8 @@ def _flags(terminal: Terminal, wanted: Wanted) -> Iterator[str]:
         yield from ("--queues", queues)
     for flag, value in {
         "--concurrency": wanted.concurrency, "--threads": wanted.threads, "--children": wanted.children,
-        "--log": wanted.log,
+        "--log": wanted.log, "--server": wanted.server, "--key-file": wanted.key_file,
+        "--tls-ca": wanted.tls_ca, "--tls-cert": wanted.tls_cert, "--tls-key": wanted.tls_key,
     }.items():  # fmt: skip
         if value is not None:
             yield from (flag, str(value))
@@ -70,7 +92,7 @@ def _flags(terminal: Terminal, wanted: Wanted) -> Iterator[str]:
             yield flag
 
 
-def be_supervised(terminal: Terminal, wanted: Wanted, fd: int) -> int:
+def be_supervised(terminal: Terminal, wanted: Wanted, fd: int, figures: Path | None = None) -> int:
     """Work under the supervisor at the other end of a descriptor; what fails is for it to tell."""
     try:
         link = Link.take(fd)
@@ -78,7 +100,12 @@ def be_supervised(terminal: Terminal, wanted: Wanted, fd: int) -> int:
         raise click.UsageError("--supervised is for the workers that --processes starts") from error
     terminal.dsn = link.order.dsn
     try:
-        return run_worker(terminal, wanted, link)
+        if figures is None:
+            return run_worker(terminal, wanted, link)
+        from faultline.cli.scraped import figures_written
+
+        with figures_written(figures):
+            return run_worker(terminal, wanted, link)
     except Exception as error:
         if os.environ.get("FAULTLINE_DEBUG") == "1":
             raise

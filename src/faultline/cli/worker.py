@@ -3,19 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from faultline.cli import loops
 from faultline.cli.loading import load_app
-from faultline.cli.options import COUNT, DURATION, PROCESSES, Command, told, whole
+from faultline.cli.options import ADDRESS, COUNT, DURATION, PROCESSES, Command, told, whole
 from faultline.cli.terminal import Terminal
 from faultline.config import Settings, WorkerConfig, read_queues
+from faultline.exporters.opentelemetry import instrument_if_configured
+from faultline.remote.address import Address
 from faultline.telemetry import configure_logging
 
 if TYPE_CHECKING:
     from faultline.client import Faultline
+    from faultline.exporters.endpoint import Address as Listening
+    from faultline.remote.doors import Remote
     from faultline.supervisor.link import Link
 
 
@@ -45,6 +50,13 @@ def queues_of(app: "Faultline") -> list[str]:
     return sorted({spec.queue for spec in app.registry} | {"default"})
 
 
+def settings_beside(terminal: Terminal, app: "Faultline") -> Settings:
+    """For a worker that works over a server: a DSN is not needed, and used for job.transaction if given."""
+    if terminal.dsn is not None:
+        app.connect_to(terminal.dsn)
+    return app.settings
+
+
 def settings_for(terminal: Terminal, app: "Faultline") -> Settings:
     """The app's own settings, unless --dsn or a running `faultline dev` says otherwise."""
     if terminal.dsn is None and app.settings.dsn is not None:
@@ -69,11 +81,22 @@ class Wanted:
     until_empty: bool
     jobs: int | None
     log: str | None
+    metrics: "Listening | None" = None
+    server: str | None = None
+    key_file: Path | None = None
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
 
     def config(self, app: "Faultline | None" = None) -> WorkerConfig:
         """How it works; without the app, as far as the command line says."""
         named = self.queues or (queues_of(app) if app is not None else ())
         return worker_config(named, self.concurrency, self.threads, self.children, self.lease, self.grace)
+
+    def address(self) -> Address | None:
+        """The server it works for; None where that is the database itself."""
+        tls = {"ca": self.tls_ca, "cert": self.tls_cert, "cert_key": self.tls_key}
+        return Address.find(self.server, self.key_file, **tls)
 
 
 @click.command(cls=Command)
@@ -102,23 +125,48 @@ class Wanted:
     type=click.Choice(["json", "lines"]),
     help="How log lines look. [default: lines on a terminal, else json]",
 )
+@click.option(
+    "--metrics", type=ADDRESS, metavar="[HOST:]PORT",
+    help="Serve this worker's figures to Prometheus at /metrics; on loopback unless a host is named.",
+)  # fmt: skip
+@click.option("--figures", type=click.Path(path_type=Path), hidden=True)
+@click.option(
+    "--server", metavar="URL,...",
+    help="Work for a server, or its replicas, not the database: grpc://host:port, or grpcs:// with TLS.",
+)  # fmt: skip
+@click.option(
+    "--key-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="The server's API key, alone in a file. [default: the key in FAULTLINE_API_KEY]",
+)  # fmt: skip
+@click.option("--tls-ca", metavar="FILE", help="Who signed the server's certificate. [default: the system's]")
+@click.option("--tls-cert", metavar="FILE", help="A certificate of our own, for a server that asks for one.")
+@click.option("--tls-key", metavar="FILE", help="The private key of that certificate.")
 @click.option("--supervised", type=int, hidden=True)
 @told
-def command(terminal: Terminal, /, processes: int, supervised: int | None, **asked: Any) -> int:
+def command(
+    terminal: Terminal, /, processes: int, supervised: int | None, figures: Path | None, **asked: Any
+) -> int:
     """Run a worker for an app, with its pacemaker and a watchdog beside it.
 
     SIGTERM or Ctrl-C lets running jobs finish within the grace; a second one gives them back at once.
     Exits with 0 when all it held is settled, 1 when something could not be, 3 when its threads are all stuck.
     With --processes the worst of these counts, and a worker process that dies is started again.
+
+    With --server it needs no database: only job.transaction() does, and has one if --dsn is given as well.
     """
     wanted = Wanted(**asked)
     if processes > 1 or supervised is not None:
         from faultline.cli import processes as group  # a worker on its own need not carry it
 
         if supervised is not None:
-            return group.be_supervised(terminal, wanted, supervised)
+            return group.be_supervised(terminal, wanted, supervised, figures)
         return group.supervise(terminal, wanted, processes)
-    return run_worker(terminal, wanted)
+    if wanted.metrics is None:
+        return run_worker(terminal, wanted)
+    from faultline.cli.scraped import scraped
+
+    with scraped(wanted.metrics):
+        return run_worker(terminal, wanted)
 
 
 def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -> int:
@@ -126,8 +174,10 @@ def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -
     from faultline.running import work
 
     app = load_app(wanted.app)
+    instrument_if_configured()
     config = wanted.config(app)
-    settings = settings_for(terminal, app)
+    address = wanted.address()
+    settings = settings_for(terminal, app) if address is None else settings_beside(terminal, app)
     set_up_logging(terminal, wanted, settings)
     if not len(app.registry) and (link is None or link.order.number == 1):
         terminal.remark(f"{wanted.app} has no tasks: is the module that defines them imported?")
@@ -141,8 +191,15 @@ def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -
             stop_after=wanted.jobs,
             signals=True,
             link=link,
+            doors=None if address is None else doors_to(address, settings),
         )
     )
+
+
+def doors_to(address: Address, settings: Settings) -> "Remote":
+    from faultline.remote.doors import Remote  # gRPC is an extra, and not light
+
+    return Remote(address, settings)
 
 
 def set_up_logging(terminal: Terminal, wanted: Wanted, settings: Settings) -> None:

@@ -1,5 +1,6 @@
 """Many jobs in few calls: neighbours that differ only in args and key go together."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import groupby, islice
@@ -28,6 +29,10 @@ class Bulk:
         self._jobs = jobs
         self.ids: list[int] = []
         self.due_queues: set[str] = set()
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """How many jobs were sent, by queue and task."""
+        self.trace: str | None = None
+        """The trace context all of them are sent in, unless one brings its own."""
         self.repeatable = True
         """Whether sending it all again could add no job twice, because each has a key."""
         self._sent = 0
@@ -49,7 +54,8 @@ class Bulk:
                     self.due_queues.add(batch[0].queue)
                 self.repeatable = self.repeatable and batch[0].key is not None
                 self._sent += 1
-                yield calls.enqueue_many(batch)
+                self.counts[batch[0].queue, batch[0].task] += len(batch)
+                yield calls.enqueue_many(batch, self.trace)
         self._over = True
 
     def add(self, ids: list[int]) -> None:
@@ -58,13 +64,15 @@ class Bulk:
         self.ids += ids
 
 
-_options: Final = attrgetter(
-    "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry", "key_for"
-)
+options_of: Final = attrgetter(
+    "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry",
+    "key_for", "trace",
+)  # fmt: skip
+"""What jobs of one call have in common."""
 
 
 def _shared(new: NewJob) -> tuple[Any, bool]:
-    return _options(new), new.key is None
+    return options_of(new), new.key is None
 
 
 def is_due(new: NewJob) -> bool:

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 import psycopg
 
+from faultline.client import traced
 from faultline.client.batches import Bulk, is_due
 from faultline.client.hints import Hints, Later
 from faultline.client.stores import Stores, refuse_in_a_loop
@@ -17,7 +18,7 @@ from faultline.job import NewJob
 from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.faults import named_errors
-from faultline.telemetry import emit
+from faultline.telemetry import emit, tracing
 
 T = TypeVar("T")
 
@@ -44,10 +45,17 @@ class Sender:
 
     def enqueue(self, new: NewJob) -> int:
         """Put one job in its queue, on a connection of our own."""
-        call, hint = calls.enqueue(new), self._hint_with(new)
+        return self._enqueue(new) if tracing.tracer is None else traced.send(new, self._enqueue)
+
+    async def aenqueue(self, new: NewJob) -> int:
+        """Put one job in its queue, on a connection of our own."""
+        return await (self._aenqueue(new) if tracing.tracer is None else traced.asend(new, self._aenqueue))
+
+    def _enqueue(self, new: NewJob) -> int:
+        call, hint = calls.enqueue(new), self.hint_with(new)
         reach("enqueue.sending")
         try:
-            with _unknown_when_unanswered(new.key is None):
+            with unknown_when_unanswered(new.key is None):
                 job_id = self.run(call, "enqueue", hint)
         except ServerUnavailable:
             if new.key is None:
@@ -59,12 +67,11 @@ class Sender:
             self.hint(new.queue)
         return job_id
 
-    async def aenqueue(self, new: NewJob) -> int:
-        """Put one job in its queue, on a connection of our own."""
-        call, hint = calls.enqueue(new), self._hint_with(new)
+    async def _aenqueue(self, new: NewJob) -> int:
+        call, hint = calls.enqueue(new), self.hint_with(new)
         reach("enqueue.sending")
         try:
-            with _unknown_when_unanswered(new.key is None):
+            with unknown_when_unanswered(new.key is None):
                 job_id = await self.arun(call, hint)
         except ServerUnavailable:
             if new.key is None:
@@ -81,6 +88,7 @@ class Sender:
         refuse_in_a_loop("enqueue_many")
         store, bulk = self._stores.plain(), Bulk(jobs)
         with (
+            traced.bulk_in_span(bulk),
             _bulk_unknown_when_unanswered(bulk),
             store.connection() as conn,
             named_errors(),
@@ -88,6 +96,7 @@ class Sender:
         ):
             for ids in store.run_each(conn, bulk.calls()):
                 bulk.add(ids)
+        _tell_many(bulk)
         for queue in bulk.due_queues:
             self.hint(queue)
         return bulk.ids
@@ -95,17 +104,18 @@ class Sender:
     async def aenqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
         """Put many jobs in their queues, all of them or none."""
         store, bulk = self._stores.of_this_loop(), Bulk(jobs)
-        with _bulk_unknown_when_unanswered(bulk):
+        with traced.bulk_in_span(bulk), _bulk_unknown_when_unanswered(bulk):
             async with store.connection() as conn:
                 with named_errors():
                     async with conn.transaction():
                         async for ids in store.run_each(conn, bulk.calls()):
                             bulk.add(ids)
+        _tell_many(bulk)
         for queue in bulk.due_queues:
             await self.ahint(queue)
         return bulk.ids
 
-    def _hint_with(self, new: NewJob) -> Call[None] | None:
+    def hint_with(self, new: NewJob) -> Call[None] | None:
         """The hint to send along with a job, unless one was sent a moment ago: then another follows later."""
         return calls.wake(new.queue) if is_due(new) and self._hints.leads(new.queue) else None
 
@@ -163,7 +173,7 @@ def _only_a_hint(queue: str) -> Iterator[None]:
 
 
 @contextmanager
-def _unknown_when_unanswered(matters: bool) -> Iterator[None]:
+def unknown_when_unanswered(matters: bool) -> Iterator[None]:
     """Say OutcomeUnknown when the reply to a write was lost and no row could tell."""
     try:
         yield
@@ -197,3 +207,8 @@ def _reply_was_lost(error: ServerUnavailable) -> bool:
 
 def _tell_enqueued(new: NewJob, job_id: int) -> None:
     emit("enqueued", logging.DEBUG, job_id=job_id, task=new.task, queue=new.queue)
+
+
+def _tell_many(bulk: Bulk) -> None:
+    for (queue, task), jobs in bulk.counts.items():
+        emit("enqueued", logging.DEBUG, jobs=jobs, task=task, queue=queue)

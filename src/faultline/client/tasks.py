@@ -9,6 +9,7 @@ from psycopg import AsyncConnection, Connection
 
 from faultline import bounds
 from faultline.args import ResultReader
+from faultline.client import traced
 from faultline.client.handle import Handle
 from faultline.client.sender import Sender
 from faultline.client.stores import refuse_in_a_loop
@@ -87,14 +88,16 @@ class Task(Generic[P, R]):
         """
         refuse_in_a_loop("enqueue_in")
         _check_kind(conn, Connection, "enqueue_in")
-        return self.handle(Store.run_in(conn, calls.enqueue(self.new(*args, **kwargs))))
+        new = self.new(*args, **kwargs)
+        return self.handle(traced.send(new, lambda new: Store.run_in(conn, calls.enqueue(new))))
 
     async def aenqueue_in(
         self, conn: AsyncConnection[Any], /, *args: P.args, **kwargs: P.kwargs
     ) -> Handle[R]:
         """Put a job in its queue in your own transaction; as `enqueue_in`, on an async connection."""
         _check_kind(conn, AsyncConnection, "aenqueue_in")
-        return self.handle(await AsyncStore.run_in(conn, calls.enqueue(self.new(*args, **kwargs))))
+        new = self.new(*args, **kwargs)
+        return self.handle(await traced.asend(new, lambda new: AsyncStore.run_in(conn, calls.enqueue(new))))
 
     def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
         """Put many jobs in their queues, all of them or none; gives their ids in the same order.

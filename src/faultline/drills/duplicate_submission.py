@@ -8,7 +8,7 @@ import secrets
 import signal
 from typing import Any, Final
 
-from faultline.drills.lease_race import A, wait_committed
+from faultline.drills.lease_race import A
 from faultline.drills.looking import wait_until
 from faultline.drills.processes import WorkerProcess
 from faultline.drills.scene import AMOUNT, Scene
@@ -34,7 +34,7 @@ def play(scene: Scene) -> None:
     scene.close(HOLDER)
     first = scene.client(FIRST, **order, gate=SUBMIT, holds=HOLDER)
     second = scene.client(SECOND, **order, gate=SUBMIT)
-    wait_committed(scene, A)
+    scene.wait_committed(A)
     scene.job = 0
 
     taken = scene.trace.wait_for_event(FIRST, "key_taken").facts

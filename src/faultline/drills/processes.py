@@ -67,12 +67,9 @@ class WorkerProcess:
             process_group=0,
         )
         keeper.say("hold", self.pid)
-        assert self.process.stdin is not None
-        with contextlib.suppress(OSError):  # one that died at once is told by its exit
-            # Over the pipe, not on the command line: a DSN may hold a password. It stays open, until the
-            # drill's end makes it the worker's.
-            self.process.stdin.write(json.dumps({"name": who, **order}).encode() + b"\n")
-            self.process.stdin.flush()
+        # Over the pipe, not on the command line: a DSN may hold a password. It stays open, until the drill's
+        # end makes it the worker's. One that died at once is told by its exit.
+        self.say(json.dumps({"name": who, **order}).encode() + b"\n")
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._follower = threading.Thread(target=self._follow, daemon=True)
         self._reader.start()
@@ -81,6 +78,13 @@ class WorkerProcess:
     @property
     def pid(self) -> int:
         return self.process.pid
+
+    def say(self, line: bytes) -> None:
+        """Say a line to it, on its standard input."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):
+            self.process.stdin.write(line)
+            self.process.stdin.flush()
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the worker alone."""

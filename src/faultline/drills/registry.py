@@ -32,6 +32,8 @@ class Drill:
     needs: Need = "a database"
     must_see: tuple[str, ...] = ()
     lease: timedelta = LEASE
+    through_server: Callable[[Scene], None] | None = None
+    """The same fault, played by workers that know a server only; None where that is not rehearsed."""
 
 
 DRILLS: Final[dict[str, Drill]] = {
@@ -43,6 +45,7 @@ DRILLS: Final[dict[str, Drill]] = {
             play=lease_race.play,
             verdict="lease_race",
             must_see=("frozen", "expired", "refused"),
+            through_server=lease_race.play,
         ),
         Drill(
             name="worker-crash",
@@ -50,6 +53,7 @@ DRILLS: Final[dict[str, Drill]] = {
             play=worker_crash.play,
             verdict="worker_crash",
             must_see=("killed", "expired"),
+            through_server=worker_crash.play,
         ),
         Drill(
             name="crash-mid-apply",
@@ -88,6 +92,7 @@ DRILLS: Final[dict[str, Drill]] = {
             play=self_zombie.play,
             verdict="self_zombie",
             must_see=("stalled", "expired", "refused", "late commit refused"),
+            through_server=self_zombie.play_through_server,
         ),
         Drill(
             name="poison-job",

@@ -48,13 +48,23 @@ class Wish:
     log_json: bool = False
     as_json: bool = False
     report: Path | None = None
+    through_server: bool = False
+    """Before the database stands a server, and the workers know that one only."""
 
 
 def run_drill(
-    name: str, *, dsn: str | None = None, runs: int = 1, log_json: bool = False, console: Console
+    name: str,
+    *,
+    dsn: str | None = None,
+    runs: int = 1,
+    log_json: bool = False,
+    through_server: bool = False,
+    console: Console,
 ) -> int:
     """Rehearse one fault `runs` times; 0 when every promise was kept in every run, 3 when one was broken."""
-    return run_drills([name], Wish(dsn=dsn, runs=runs, log_json=log_json), console)
+    return run_drills(
+        [name], Wish(dsn=dsn, runs=runs, log_json=log_json, through_server=through_server), console
+    )
 
 
 def run_drills(names: Sequence[str], wish: Wish, console: Console) -> int:
@@ -86,14 +96,19 @@ def _chosen(names: Sequence[str], wish: Wish) -> list[Drill]:
     if not 1 <= wish.runs <= RUNS_MAX:
         raise InputError(f"a drill is run from 1 to {RUNS_MAX} times; got {wish.runs}")
     drills = [DRILLS[name] for name in names]
+    if wish.through_server and all(drill.through_server is None for drill in drills):
+        able = ", ".join(drill.name for drill in DRILLS.values() if drill.through_server is not None)
+        raise InputError(f"{', '.join(names)} is not rehearsed through a server; there are {able}")
     if wish.dsn is not None and all(drill.needs != "a database" for drill in drills):
         needy = ", ".join(f"{drill.name} needs {drill.needs}" for drill in drills)
         raise InputError(f"{needy}: leave the DSN out, and an embedded one is started for it")
     return drills
 
 
-def _why_not(drill: Drill, place: Stage) -> str:
+def _why_not(drill: Drill, place: Stage, wish: Wish) -> str:
     """Why a drill cannot be played here; nothing when it can."""
+    if wish.through_server and drill.through_server is None:
+        return "it is not rehearsed through a server"
     if drill.needs == "a database":
         return ""
     if place.server is None:
@@ -104,7 +119,7 @@ def _why_not(drill: Drill, place: Stage) -> str:
 
 
 def _play(drill: Drill, place: Stage, wish: Wish, console: Console, shown: Console, *, many: bool) -> Result:
-    if why := _why_not(drill, place):
+    if why := _why_not(drill, place, wish):
         result = Result(drill, skipped=why)
     else:
         with shown.status(f"{drill.name}: {drill.summary}") if many else contextlib.nullcontext():
@@ -119,7 +134,8 @@ def _play(drill: Drill, place: Stage, wish: Wish, console: Console, shown: Conso
 def _runs(drill: Drill, place: Stage, wish: Wish, console: Console, shown: Console) -> list[Run]:
     done = []
     for number in range(1, wish.runs + 1):
-        done.append(run := rehearse(drill, place, console if wish.log_json else None))
+        events = console if wish.log_json else None
+        done.append(run := rehearse(drill, place, events, through_server=wish.through_server))
         if wish.runs > 1:
             word = f"[{'green' if run.verdict.kept else 'bold red'}]{run.verdict.word}[/]"
             of = f"run {number:>{len(str(wish.runs))}} of {wish.runs}"
@@ -127,15 +143,19 @@ def _runs(drill: Drill, place: Stage, wish: Wish, console: Console, shown: Conso
     return done
 
 
-def rehearse(drill: Drill, place: Stage, events: Console | None = None) -> Run:
+def rehearse(
+    drill: Drill, place: Stage, events: Console | None = None, *, through_server: bool = False
+) -> Run:
     """Play a drill once, and ask the database what came of it."""
     began = time.monotonic()
     trace = Trace(None if events is None else lambda sign: _print_json(events, sign))
     verdict, stuck = Verdict(()), None
     timelines: tuple[tuple[str, Timeline], ...] = ()
-    with Scene(place, trace, drill.lease) as scene:
+    play = drill.through_server if through_server else drill.play
+    assert play is not None
+    with Scene(place, trace, drill.lease, through_server=through_server) as scene:
         try:
-            drill.play(scene)
+            play(scene)
         except FaultlineError as why:
             stuck = str(why)
         try:
@@ -150,6 +170,7 @@ def rehearse(drill: Drill, place: Stage, events: Console | None = None) -> Run:
 
 def _judged(drill: Drill, scene: Scene) -> tuple[Verdict, tuple[tuple[str, Timeline], ...]]:
     """What each world in which the drill ended says of it, as one verdict, and the stories worth telling."""
+    scene.gather()
     told = scene.chapters or {scene.job: ""}
     worlds = scene.worlds or [World("", scene.conn, drill.verdict, told)]
     findings: list[Finding] = []

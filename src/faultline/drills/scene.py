@@ -12,13 +12,14 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 
-from faultline.drills import barriers
+from faultline.drills import barriers, gates
 from faultline.drills.looking import wait_until
 from faultline.drills.pauses import Pause
 from faultline.drills.processes import Keeper, WorkerProcess
+from faultline.drills.served import COMMITTED, GATHER, SERVER, Served, committed, make_key
 from faultline.drills.stage import LEASE, Stage
 from faultline.drills.trace import DRILL, Sign, Trace
-from faultline.drills.workloads import transfer
+from faultline.drills.workloads import remit, transfer
 from faultline.store import calls
 from faultline.store.connect import connect
 from faultline.store.run import Store
@@ -41,8 +42,14 @@ class World:
 class Scene:
     """Holds everything one run needs. Leaving the block ends every process that was started in it."""
 
-    def __init__(self, stage: Stage, trace: Trace, lease: timedelta = LEASE) -> None:
+    def __init__(
+        self, stage: Stage, trace: Trace, lease: timedelta = LEASE, *, through_server: bool = False
+    ) -> None:
         self.stage = stage
+        self.through_server = through_server
+        """Whether its workers know a server only, and not the database."""
+        self._served: Served | None = None
+        self._closed: set[str] = set()
         self.trace = trace
         self.lease = lease
         self.queue = f"{stage.queue}.{secrets.token_hex(2)}"
@@ -65,6 +72,8 @@ class Scene:
             self.connect()
             stack.callback(self._hang_up)
             stack.callback(self._end_workers)
+            if self.through_server:
+                self._served = self._serve()
             self._stack = stack.pop_all()
         return self
 
@@ -89,7 +98,8 @@ class Scene:
 
     def enqueue(self) -> int:
         """Put a job in the queue of this run; the last one is the job that the run is about."""
-        new = transfer.using(queue=self.queue).new(AMOUNT)
+        task = remit if self.through_server else transfer
+        new = task.using(queue=self.queue).new(AMOUNT)
         self.job = Store.run_in(self.conn, calls.enqueue(new))
         self.jobs.append(self.job)
         self.trace.tell(Sign(DRILL, "enqueued", {"job_id": self.job, "task": new.task, "queue": new.queue}))
@@ -105,12 +115,20 @@ class Scene:
         pauses: Sequence[Pause] = (),
         queue: str | None = None,
         dsn: str | None = None,
+        late: str | None = None,
     ) -> WorkerProcess:
-        """Start a worker process; with a gate, it comes no further than that barrier until it is opened."""
+        """Start a worker process; with a gate, it comes no further than that barrier until it is opened.
+
+        Through a server, `late` is a barrier that its first result meets on the way.
+        """
         order: dict[str, Any] = {
-            "dsn": dsn or self.stage.dsn, "queue": queue or self.queue, "gate": gate,
+            "queue": queue or self.queue, "gate": gate,
             "jobs_max": jobs_max, "lease_seconds": self.lease.total_seconds(), "pauses": pauses,
         }  # fmt: skip
+        if self._served is not None:
+            order |= self._served.order() | {"closed": sorted(self._closed), "late": late}
+        else:
+            order["dsn"] = dsn or self.stage.dsn
         worker = WorkerProcess(who, order, self.trace, self.keeper, failpoints)
         self._workers.append(worker)
         return worker
@@ -124,11 +142,16 @@ class Scene:
 
     def close(self, barrier: str) -> None:
         """Let nobody pass this barrier."""
+        self._closed.add(barrier)
         barriers.close(self.conn, barrier)
 
     def open(self, barrier: str) -> None:
         """Let everybody pass this barrier."""
+        self._closed.discard(barrier)
         barriers.open(self.conn, barrier)
+        if self.through_server:
+            for worker in self._workers:
+                worker.say(gates.word(barrier))
 
     def wait_until(
         self, question: str, about: Sequence[Any], what: str, conn: psycopg.Connection[Any] | None = None
@@ -160,6 +183,34 @@ class Scene:
             worker.send(signal.SIGTERM)
         for worker in workers:
             worker.wait_exit()
+
+    def wait_committed(self, who: str) -> None:
+        """Wait until a job of this run was committed by this worker, which its own transaction says.
+
+        Through a server there is none, and the ledger is asked.
+        """
+        if self.through_server:
+            self.wait_until(COMMITTED, [self.job, who], f"{who} commits")
+            ((token,),) = self.conn.execute(COMMITTED, [self.job, who]).fetchall()
+            self.trace.tell(committed(who, token))
+        self.trace.wait_for(
+            lambda sign: sign.what == "committed" and sign.facts["worker"] == who, 30, f"{who} commits"
+        )
+
+    def gather(self) -> None:
+        """Write down as effects what was committed through a server, so that one verdict judges both."""
+        if self.through_server:
+            self.conn.execute(GATHER, [self.jobs])
+
+    def _serve(self) -> Served:
+        """Start a server before the database, and have a key made for its workers."""
+        key = make_key(self.conn)
+        server = WorkerProcess(
+            SERVER, {"dsn": self.stage.dsn, "tick_seconds": self.lease.total_seconds() / 4}, self.trace,
+            self.keeper, program="server_main",
+        )  # fmt: skip
+        self._workers.append(server)
+        return Served(self.trace.wait_for_event(SERVER, "serving").facts["url"], key)
 
     def _end_workers(self) -> None:
         for worker in self._workers:

@@ -55,6 +55,43 @@ def play(scene: Scene) -> None:
     scene.stop(a, guard)
 
 
+def play_through_server(scene: Scene) -> None:
+    """The same where a worker's results go to a server: its first one is still on its way when A stalls.
+
+    A's older attempt has returned by then, and nobody has heard of it. After A woke, that result arrives
+    while A holds the job again, under a newer token, and works on it.
+    """
+    job = scene.enqueue()
+    scene.close(LATE)
+    scene.close("attempt 2")
+    a = scene.worker(A, late=LATE)
+    guard = scene.worker(GUARD, queue=f"{scene.queue}.guard")
+
+    wait_for_job(scene, A, "result_held", job)
+    scene.see(A, "returned", "has done the job, and its result is on its way to the server")
+    a.send_to_group(signal.SIGSTOP)
+    a.wait_stopped()
+    scene.see(A, "stalled", "STALLS with its result on the way: worker and pacemaker are stopped (SIGSTOP)")
+    scene.see_lease_of(A)
+    scene.wait_until(EXPIRED, [job], "the lease of the stalled worker is taken back")
+
+    scene.see(A, "woken", "WAKES: the event loop turns again, the older result is still on its way")
+    a.send_to_group(signal.SIGCONT)
+    scene.trace.wait_for(_is_second_attempt, 30, f"{A} works on the job again")
+    scene.see(A, "meets itself", "holds the job again, and the result of its older attempt arrives")
+    scene.open(LATE)
+    refused = wait_for_job(scene, A, "stale_write_blocked", job)
+    late = f"has the result of its older attempt refused by the fence ({refused.facts['reason']})"
+    scene.see(A, "late commit refused", late)
+    scene.open("attempt 2")
+    scene.wait_committed(A)
+    scene.stop(a, guard)
+
+
+def _is_second_attempt(sign: Sign) -> bool:
+    return (sign.who, sign.what, sign.facts.get("attempt")) == (A, "at_barrier", 2)
+
+
 def _words(refused: Sign) -> str:
     return f"has its older attempt refused by the fence ({refused.facts['reason']}); its rows roll back"
 

@@ -2,7 +2,7 @@
 
 import signal
 
-from faultline.drills.lease_race import A, B, wait_committed
+from faultline.drills.lease_race import A, B
 from faultline.drills.scene import Scene
 
 
@@ -23,6 +23,6 @@ def play(scene: Scene) -> None:
     if a.wait_gone():
         scene.see(A, "gone")
 
-    wait_committed(scene, B)
+    scene.wait_committed(B)
     scene.open("attempt 1")
     scene.stop(b)

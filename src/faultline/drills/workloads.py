@@ -9,6 +9,7 @@ from typing import Final
 
 from faultline import Constant, Faultline, Job, LeaseLost
 from faultline.drills.barriers import pass_through
+from faultline.drills.gates import Gates
 from faultline.telemetry import emit
 
 EFFECT: Final = "insert into effects (job_id, token, worker, wrote) values (%s, %s, %s, %s)"
@@ -21,6 +22,8 @@ FLAKY_EVERY: Final = 25
 app = Faultline()
 me = os.environ.get("FAULTLINE_DRILL_WORKER", "nobody")
 """The name of the worker this process is, or is a child of; `worker_main` sets it."""
+gates = Gates()
+"""The barriers of a worker that knows no database; `worker_main` sets them."""
 
 
 # A plain handler, not an async one: a thread cannot be cancelled, so what it was about to send is sent.
@@ -41,6 +44,14 @@ def transfer(job: Job, amount: int) -> None:
         raise
     finally:
         emit("transaction_left", job_id=job.id, token=job.token, worker=me)
+
+
+@app.task(max_attempts=5)
+def remit(job: Job, amount: int) -> dict[str, list[list[str | int]]]:
+    """The same where there is no job.transaction: the two rows are the result, recorded with the success."""
+    emit("at_barrier", job_id=job.id, token=job.token, worker=me, attempt=job.attempt)
+    gates.pass_through(f"attempt {job.attempt}")
+    return {"rows": [[job.token, me, f"debit {amount}"], [job.token, me, f"credit {amount}"]]}
 
 
 @app.task(max_attempts=10, retry=Constant(timedelta(0)))

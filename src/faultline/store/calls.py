@@ -10,7 +10,22 @@ from faultline.lease import Held, Lease
 from faultline.store import rows
 from faultline.store.arrays import Many
 from faultline.store.call import Call
-from faultline.store.rows import Answer, Beat, Claimed, QueueInfo, Reaped, Vitals, WorkerInfo
+from faultline.store.rows import (
+    Act,
+    Answer,
+    Beat,
+    Claimed,
+    Done,
+    Figure,
+    FoundKey,
+    GroupRole,
+    KeyInfo,
+    Outline,
+    QueueInfo,
+    Reaped,
+    Vitals,
+    WorkerInfo,
+)
 
 KEY_KEPT_FOR = timedelta(days=1)
 
@@ -18,7 +33,7 @@ KEY_KEPT_FOR = timedelta(days=1)
 def _asked(new: NewJob) -> dict[str, Any]:
     """What jobs of one batch share; only what differs from the function's own defaults is sent."""
     shared: dict[str, Any] = {"task": new.task, "queue": new.queue, "max_attempts": new.max_attempts}
-    for name in ("priority", "run_at", "delay", "lease_for", "timeout", "retry"):
+    for name in ("priority", "run_at", "delay", "lease_for", "timeout", "retry", "trace"):
         value = getattr(new, name)
         # A duration of nothing is sent (it is not the number 0): a lease of 0 s is refused, not forgotten.
         if value is not None and value != 0:
@@ -35,9 +50,11 @@ def enqueue(new: NewJob) -> Call[int]:
     return Call("enqueue", {**_asked(new), "args": new.args, **keyed}, read=rows.one)
 
 
-def enqueue_many(batch: Sequence[NewJob]) -> Call[list[int]]:
-    """For jobs that share everything but args and key."""
+def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list[int]]:
+    """For jobs that share everything but args and key; `trace` is for those that bring none."""
     args: dict[str, Any] = {**_asked(batch[0]), "args": Many([new.args for new in batch], "text")}
+    if trace is not None:
+        args.setdefault("trace", trace)
     if any(new.key is not None for new in batch):
         args |= {"keys": Many([new.key for new in batch], "text"), "key_for": _kept_for(batch[0])}
     return Call("enqueue_many", args, read=rows.ids)
@@ -57,14 +74,17 @@ def claim(
     timeout: timedelta = timedelta(hours=1),
     again: bool = False,
     begins: Mapping[int, int] | None = None,
+    trace: str | None = None,
 ) -> Call[list[Claimed]]:
-    """`begins` says of some lanes where they begin, by the caller's own experience."""
+    """`begins` says of some lanes where they begin, by the caller's experience; `trace` is kept with each."""
     args = {
         "queues": Many(list(queues), "text"), "room": room, "lease": lease, "claim": claim, "worker": worker,
         "timeout": timeout, "again": again,
     }  # fmt: skip
     if begins:
         args |= {"lanes": Many(list(begins), "bigint"), "places": Many(list(begins.values()), "bigint")}
+    if trace is not None:
+        args["trace"] = trace
     return Call("claim", args, read=rows.claimed)
 
 
@@ -136,6 +156,22 @@ def refused(lease: Lease, worker: int | None = None) -> Call[tuple[Any, ...]]:
     return Call("refused", {"job_id": lease.job_id, "token": lease.token, "worker": worker}, read=rows.first)
 
 
+Named = tuple[int, int]
+"""A lease by its job and token: enough to ask about it, and not to write."""
+
+
+def recoveries(leases: Sequence[Named]) -> Call[list[float]]:
+    return Call("recoveries", _named(leases), read=rows.column)
+
+
+def zombies(leases: Sequence[Named]) -> Call[list[float]]:
+    return Call("zombies", _named(leases), read=rows.column)
+
+
+def metrics() -> Call[list[Figure]]:
+    return Call("metrics", {}, read=rows.figures)
+
+
 def round_(tick: timedelta) -> Call[bool]:
     return Call("round", {"tick": tick}, read=rows.one)
 
@@ -154,6 +190,10 @@ def next_due() -> Call[float | None]:
 
 def first_free() -> Call[list[tuple[str, int]]]:
     return Call("first_free", {}, read=rows.queues)
+
+
+def backlog(queue: str | None = None, most: int = 10_000) -> Call[int]:
+    return Call("backlog", {"queue": queue, "most": most}, read=rows.one)
 
 
 def rescue(most: int = 500) -> Call[list[int]]:
@@ -213,6 +253,11 @@ def get(job_id: int) -> Call[JobInfo | None]:
     return Call("get_job", {"job_id": job_id}, read=rows.maybe_job)
 
 
+def outline(job_id: int) -> Call[Outline | None]:
+    """The job without its payload: what a role may ask that is neither an operator nor a server."""
+    return Call("get_outline", {"job_id": job_id}, read=rows.maybe_outline)
+
+
 def list_jobs(
     state: str | None = None,
     queue: str | None = None,
@@ -222,6 +267,49 @@ def list_jobs(
 ) -> Call[list[JobInfo]]:
     args = {"state": state, "queue": queue, "task": task, "before": before, "most": most}
     return Call("list_jobs", args, read=rows.jobs)
+
+
+def find_jobs(
+    states: Sequence[str] | None = None,
+    queues: Sequence[str] | None = None,
+    task: str | None = None,
+    key: str | None = None,
+    before: int | None = None,
+    most: int = 50,
+) -> Call[list[JobInfo]]:
+    """Without args and results: a page stays small whatever the jobs hold."""
+    args = {**_filter(states, queues, task), "key": key, "before": before, "most": most}
+    return Call("find_jobs", args, read=rows.jobs)
+
+
+def count_jobs(
+    states: Sequence[str] | None = None,
+    queues: Sequence[str] | None = None,
+    task: str | None = None,
+    most: int = 10_001,
+) -> Call[int]:
+    return Call("count_jobs", {**_filter(states, queues, task), "most": most}, read=rows.one)
+
+
+def _filter(states: Sequence[str] | None, queues: Sequence[str] | None, task: str | None) -> dict[str, Any]:
+    return {
+        "states": None if states is None else Many(list(states), "text"),
+        "queues": None if queues is None else Many(list(queues), "text"),
+        "task": task,
+    }
+
+
+def ended(ids: Sequence[int]) -> Call[list[int]]:
+    return Call("ended", {"ids": Many(list(ids), "bigint")}, read=rows.ids)
+
+
+def for_each(verb: str, ids: Sequence[int], reason: str | None = None) -> Call[list[Done]]:
+    args = {"verb": verb, "ids": Many(list(ids), "bigint"), "reason": reason}
+    return Call("for_each", args, read=rows.done)
+
+
+def changes(since: datetime, most: int = 1_000) -> Call[list[LedgerEntry]]:
+    return Call("changes", {"since": since, "most": most}, read=rows.entries)
 
 
 def history(job_id: int) -> Call[list[LedgerEntry]]:
@@ -272,11 +360,13 @@ def configure(
     default_lease: timedelta | None = None,
     ledger_retention: timedelta | None = None,
     dead_retention: timedelta | None = None,
+    acts_retention: timedelta | None = None,
 ) -> Call[None]:
     args = {
         "default_lease": default_lease,
         "ledger_retention": ledger_retention,
         "dead_retention": dead_retention,
+        "acts_retention": acts_retention,
     }
     return Call("configure", args, read=rows.nothing)
 
@@ -293,6 +383,78 @@ def worker_started(
 
 def worker_stopped(worker: int) -> Call[None]:
     return Call("worker_stopped", {"worker": worker}, read=rows.nothing)
+
+
+def _named(leases: Sequence[Named]) -> dict[str, Many]:
+    return {
+        "ids": Many([job_id for job_id, _ in leases], "bigint"),
+        "tokens": Many([token for _, token in leases], "bigint"),
+    }
+
+
+def create_key(
+    id: str,
+    hash: bytes,
+    name: str,
+    scopes: Sequence[str],
+    queues: Sequence[str] | None = None,
+    expires_at: datetime | None = None,
+) -> Call[KeyInfo]:
+    args = {
+        "id": id, "hash": hash, "name": name, "scopes": Many(list(scopes), "text"),
+        "queues": None if queues is None else Many(list(queues), "text"), "expires_at": expires_at,
+    }  # fmt: skip
+    return Call("create_key", args, read=rows.key_info)
+
+
+def rotate_key(
+    id: str, new_id: str, hash: bytes, overlap: timedelta, expires_at: datetime | None = None
+) -> Call[KeyInfo]:
+    args = {"id": id, "new_id": new_id, "hash": hash, "overlap": overlap, "expires_at": expires_at}
+    return Call("rotate_key", args, read=rows.key_info)
+
+
+def revoke_key(id: str, reason: str | None = None) -> Call[KeyInfo]:
+    return Call("revoke_key", {"id": id, "reason": reason}, read=rows.key_info)
+
+
+def list_keys(gone: bool = False) -> Call[list[KeyInfo]]:
+    return Call("list_keys", {"gone": gone}, read=rows.key_infos)
+
+
+def find_key(id: str) -> Call[FoundKey | None]:
+    return Call("find_key", {"id": id}, read=rows.found_key)
+
+
+def key_used(id: str) -> Call[None]:
+    return Call("key_used", {"id": id}, read=rows.nothing)
+
+
+def act_as(actor: str, reason: str | None = None) -> Call[None]:
+    return Call("act_as", {"actor": actor, "reason": reason}, read=rows.nothing)
+
+
+def acts(
+    job_id: int | None = None,
+    queue: str | None = None,
+    verb: str | None = None,
+    actor: str | None = None,
+    before: int | None = None,
+    most: int = 50,
+) -> Call[list[Act]]:
+    args = {
+        "job_id": job_id, "queue": queue, "verb": verb, "actor": actor, "before": before, "most": most,
+    }  # fmt: skip
+    return Call("list_acts", args, read=rows.acts)
+
+
+def make_roles(prefix: str = "faultline_", own: bool = False) -> Call[list[str]]:
+    """Answers with the roles that were not there before."""
+    return Call("make_roles", {"prefix": prefix, "own": own}, read=rows.words)
+
+
+def list_groups() -> Call[list[GroupRole]]:
+    return Call("list_groups", {}, read=rows.groups)
 
 
 def _proofs(leases: Sequence[Held]) -> dict[str, Many]:

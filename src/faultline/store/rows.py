@@ -25,6 +25,10 @@ class Claimed(NamedTuple):
     retry: str | None
     lane: int
     pos: int
+    trace: str | None = None
+    """Who enqueued it, the claim before, this claim: trace contexts, a line each; mostly nobody traces it."""
+    due_at: Any = None
+    claimed_at: Any = None
 
 
 class Answer(NamedTuple):
@@ -43,6 +47,16 @@ class Beat(NamedTuple):
     job_id: int
     token: int
     answer: str
+
+
+class Done(NamedTuple):
+    """What became of one job of several that something was to be done to."""
+
+    id: int
+    done: bool
+    said: str | None
+    queue: str | None
+    """Where it is in line now, if it is."""
 
 
 class Reaped(NamedTuple):
@@ -103,6 +117,82 @@ class Vitals(NamedTuple):
     silent_workers: int
 
 
+class Figure(NamedTuple):
+    """One figure of the whole database: which, of what, how much."""
+
+    name: str
+    labels: list[str]
+    value: float
+
+
+class KeyInfo(NamedTuple):
+    """An API key as people see it: everything but its hash."""
+
+    id: str
+    name: str
+    scopes: list[str]
+    queues: list[str] | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    live: bool
+
+
+class FoundKey(NamedTuple):
+    """What a doorman judges a key by; `worn` when it is time to note that it is in use."""
+
+    hash: bytes
+    name: str
+    scopes: list[str]
+    queues: list[str] | None
+    live: bool
+    worn: bool
+
+
+class Act(NamedTuple):
+    """What somebody did: on whose behalf as they said, and as which role of the database."""
+
+    id: int
+    at: datetime
+    actor: str
+    role: str
+    verb: str
+    job_id: int | None
+    queue: str | None
+    detail: dict[str, Any] | None
+    reason: str | None
+
+
+class GroupRole(NamedTuple):
+    """A group role of the database, and the logins that can reach it."""
+
+    duty: str
+    role: str
+    is_there: bool
+    logins: list[str]
+
+
+class Outline(NamedTuple):
+    """A job without what it worked on: for those who may see no payload."""
+
+    id: int
+    state: str
+    task: str
+    queue: str
+    priority: int
+    attempt: int
+    max_attempts: int
+    crashes: int
+    run_at: datetime
+    created_at: datetime
+    claimed_at: datetime | None
+    lease_until: datetime | None
+    finished_at: datetime | None
+    worker: str | None
+    token: int
+
+
 def nothing(rows: list[Row]) -> None:
     """For verbs that say nothing when they succeed."""
 
@@ -119,6 +209,19 @@ def ids(rows: list[Row]) -> list[int]:
     return [row[0] for row in rows]
 
 
+def made(rows: list[Row]) -> list[tuple[int, bool]]:
+    """The ids of jobs that were asked for, and whether each is new: a key may name an older one."""
+    return [(row[0], row[1]) for row in rows]
+
+
+def column(rows: list[Row]) -> list[Any]:
+    return [row[0] for row in rows]
+
+
+def figures(rows: list[Row]) -> list[Figure]:
+    return [Figure._make(row) for row in rows]
+
+
 def claimed(rows: list[Row]) -> list[Claimed]:
     return [Claimed._make(row) for row in rows]
 
@@ -129,6 +232,10 @@ def answers(rows: list[Row]) -> list[Answer]:
 
 def beats(rows: list[Row]) -> list[Beat]:
     return [Beat._make(row) for row in rows]
+
+
+def done(rows: list[Row]) -> list[Done]:
+    return [Done._make(row) for row in rows]
 
 
 def reaped(rows: list[Row]) -> list[Reaped]:
@@ -189,3 +296,31 @@ def worker_infos(rows: list[Row]) -> list[WorkerInfo]:
 
 def vitals(rows: list[Row]) -> Vitals:
     return Vitals._make(rows[0])
+
+
+def key_infos(rows: list[Row]) -> list[KeyInfo]:
+    return [KeyInfo._make(row) for row in rows]
+
+
+def key_info(rows: list[Row]) -> KeyInfo:
+    return KeyInfo._make(rows[0])
+
+
+def found_key(rows: list[Row]) -> FoundKey | None:
+    return FoundKey._make(rows[0]) if rows else None
+
+
+def acts(rows: list[Row]) -> list[Act]:
+    return [Act._make(row) for row in rows]
+
+
+def groups(rows: list[Row]) -> list[GroupRole]:
+    return [GroupRole._make(row) for row in rows]
+
+
+def maybe_outline(rows: list[Row]) -> Outline | None:
+    return Outline._make(rows[0]) if rows else None
+
+
+def words(rows: list[Row]) -> list[str]:
+    return [row[0] for row in rows]

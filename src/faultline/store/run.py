@@ -128,6 +128,10 @@ class Store:
                 )  # fmt: skip
             return self._pool
 
+    def in_use(self) -> tuple[int, int]:
+        """How many connections the pool has, and how many of them are lent."""
+        return _in_use(self._pool)
+
     def close(self) -> None:
         with self._opening:
             if self._pool is not None:
@@ -226,10 +230,22 @@ class AsyncStore:
                 await pool.open()
         return self._pool
 
+    def in_use(self) -> tuple[int, int]:
+        """How many connections the pool has, and how many of them are lent."""
+        return _in_use(self._pool)
+
     async def close(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close()
+
+
+def _in_use(pool: ConnectionPool[Any] | AsyncConnectionPool[Any] | None) -> tuple[int, int]:
+    if pool is None:
+        return 0, 0
+    stats = pool.get_stats()
+    size = stats.get("pool_size", 0)
+    return size, size - stats.get("pool_available", 0)
 
 
 def _ask_for_the_reply(conn: Connection[Any] | AsyncConnection[Any]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from faultline.supervisor.judge import End
-from faultline.supervisor.words import HURRY, Failure, Order, Ready, read_report
+from faultline.supervisor.words import HURRY, Claimed, Failure, Order, Ready, read_report
 
 UNREAD_BYTES_MAX: Final = 16_384
 """A frozen worker reads nothing. Past this it is told no more wake-ups: it will look by itself."""
@@ -46,11 +46,11 @@ class Child:
                 raise
         return cls(process, ours, order)
 
-    async def follow(self, on_ready: Callable[[Ready], None]) -> End:
+    async def follow(self, on_ready: Callable[[Ready], None], on_claimed: Callable[[], None]) -> End:
         """Give it its order, hear what it says, and answer how it ended."""
         reader, self._writer = await asyncio.open_unix_connection(sock=self._ours)
         self._writer.write(self.order.line())
-        hearing = asyncio.create_task(self._hear(reader, on_ready))
+        hearing = asyncio.create_task(self._hear(reader, on_ready, on_claimed))
         try:
             await self._ended.wait()
             await asyncio.wait([hearing], timeout=LAST_WORDS_SECONDS_MAX)
@@ -59,13 +59,20 @@ class Child:
             self._writer.close()
         return End(self.process.returncode or 0, self.ready is not None, self._failure)
 
-    async def _hear(self, reader: asyncio.StreamReader, on_ready: Callable[[Ready], None]) -> None:
+    async def _hear(
+        self,
+        reader: asyncio.StreamReader,
+        on_ready: Callable[[Ready], None],
+        on_claimed: Callable[[], None],
+    ) -> None:
         with contextlib.suppress(OSError, ValueError, json.JSONDecodeError):
             while line := await reader.readline():
                 match read_report(line):
                     case Ready() as ready:
                         self.ready = ready
                         on_ready(ready)
+                    case Claimed():
+                        on_claimed()
                     case Failure() as failure:
                         self._failure = failure
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from faultline.store.listen import Heard
 from faultline.supervisor import words
-from faultline.supervisor.words import Failure, Order, Ready, report
+from faultline.supervisor.words import Claimed, Failure, Order, Ready, Report, report
 
 if TYPE_CHECKING:
     from faultline.worker.worker import Worker
@@ -74,12 +74,17 @@ class Link:
 
     def say_ready(self, worker: "Worker") -> None:
         tick = worker.config.tick.total_seconds()
-        self._say(Ready(worker.id, worker.dsn, tick, listens=worker.prepare))
+        settings = worker.settings
+        self._say(Ready(worker.id, settings.dsn, tick, listens=settings.pooler == "none"))
+
+    async def say_claimed(self, worker: "Worker") -> None:
+        await worker.claimed.wait()
+        self._say(Claimed())
 
     def say_failed(self, kind: str, says: str) -> None:
         self._say(Failure(kind, says))
 
-    def _say(self, word: Ready | Failure) -> None:
+    def _say(self, word: Report) -> None:
         with contextlib.suppress(OSError):  # a supervisor that has gone is told by the reading end
             self._socket.sendall(report(word))
 

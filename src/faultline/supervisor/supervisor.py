@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final
 
 from faultline.errors import FaultlineError
+from faultline.notify import Notifier
 from faultline.store.listen import listen
 from faultline.supervisor.backoff import Backoff
 from faultline.supervisor.child import Child
@@ -58,6 +59,7 @@ class Supervisor:
         self.plan = plan
         self.children: dict[int, Child] = {}
         self._stopping = asyncio.Event()
+        self._claimed = asyncio.Event()
         self._asked = False
         self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self._starts_failed = 0
@@ -71,16 +73,23 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGCHLD, self._look)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        beside = asyncio.create_task(self._look_after_all())
+        telling = Notifier.take().follow(self._claimed, self._stopping, self.status)
+        beside = [asyncio.create_task(part) for part in (self._look_after_all(), telling)]
         try:
             await asyncio.gather(*(self._keep(number + 1) for number in range(self.plan.processes)))
         finally:
-            beside.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await beside
+            for part in beside:
+                part.cancel()
+            for part in beside:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await part
         if self._trouble is not None:
             raise self._trouble
         return max(self._codes)
+
+    def status(self) -> str:
+        """One line for whoever looks at the process."""
+        return f"{len(self.children)} of {self.plan.processes} worker processes"
 
     def stop(self) -> None:
         """Have all finish what they run; said twice, have them give it back at once."""
@@ -134,7 +143,7 @@ class Supervisor:
             return End(1, False, Failure("", f"no worker process can be started: {refused}"))
         self.children[number] = child  # before anything is awaited: it may end at once
         try:
-            return await child.follow(partial(self._is_ready, child))
+            return await child.follow(partial(self._is_ready, child), self._claimed.set)
         finally:
             del self.children[number]
 
@@ -171,17 +180,19 @@ class Supervisor:
     async def _look_after_all(self) -> None:
         """Listen and watch for the group, from when the first of it has said where its database is."""
         ready = await self._ready
+        if ready.dsn is None:
+            return
         while True:
             watchdog = Watchdog(ready.dsn, ready.worker, timedelta(seconds=ready.tick), prepare=ready.listens)
             try:
                 async with asyncio.TaskGroup() as both:
                     both.create_task(watchdog.run())
-                    both.create_task(self._listen(ready))
+                    both.create_task(self._listen(ready, ready.dsn))
             except Exception:
                 log.exception("the group's listener or watchdog failed; both are started again")
                 await asyncio.sleep(ready.tick)
 
-    async def _listen(self, ready: Ready) -> None:
+    async def _listen(self, ready: Ready, dsn: str) -> None:
         """Pass each wake-up on; behind a pooler nobody can listen, and the workers' polls do the work."""
         pauses = Backoff(LISTEN_FIRST, LISTEN_LONGEST)
 
@@ -194,4 +205,4 @@ class Supervisor:
                 child.tell(line)
 
         if ready.listens:
-            await listen(ready.dsn, heard, pauses)
+            await listen(dsn, heard, pauses)

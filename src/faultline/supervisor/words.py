@@ -1,8 +1,8 @@
 """What a supervisor and its worker processes say to each other: a line each, over a socket.
 
-A worker says once that it is ready, or why it could not be. The supervisor says which queue may have work,
-that nothing can be heard now, and that it is time to hurry. That one of them has gone needs no word: the
-kernel closes its end.
+A worker says once that it is ready, or why it could not be, and once that its first claim was answered. The
+supervisor says which queue may have work, that nothing can be heard now, and that it is time to hurry. That
+one of them has gone needs no word: the kernel closes its end.
 """
 
 import json
@@ -38,9 +38,15 @@ class Ready:
     """A worker has begun: where its database is, and what a watchdog for it needs to know."""
 
     worker: int
-    dsn: str
+    dsn: str | None
+    """None where it works over a server, which listens and watches."""
     tick: float
     listens: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A worker's first claim was answered: it works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,10 @@ class Failure:
         return kind(self.says) if plain else FaultlineError(self.says)
 
 
-def report(word: Ready | Failure) -> bytes:
+Report = Ready | Claimed | Failure
+
+
+def report(word: Report) -> bytes:
     """A worker's word as a line.
 
     >>> read_report(report(Failure("ConfigError", "no such module")))
@@ -70,10 +79,16 @@ def report(word: Ready | Failure) -> bytes:
     return json.dumps({"word": type(word).__name__, **asdict(word)}).encode() + b"\n"
 
 
-def read_report(line: bytes) -> Ready | Failure:
+def read_report(line: bytes) -> Report:
     """What a worker said."""
     facts = json.loads(line)
-    return Ready(**facts) if facts.pop("word") == "Ready" else Failure(**facts)
+    match facts.pop("word"):
+        case "Ready":
+            return Ready(**facts)
+        case "Claimed":
+            return Claimed()
+        case _:
+            return Failure(**facts)
 
 
 def wake(queue: str | None) -> bytes:

@@ -1,12 +1,13 @@
 """The events we emit, how they read, and how to listen; no vendor here.
 
 Everything goes through the standard `logging`: events to the logger `faultline.events`, one record each.
-To listen, attach a handler there; to see which job a line of your own came from, `install_context()`
-puts `job_id`, `token` and `task` on every record made inside a handler.
+To listen, attach a handler there, or call `listen`, which does not depend on the log's level. To see which
+job a line of your own came from, `install_context()` puts `job_id`, `token` and `task` on every record made
+inside a handler.
 """
 
 from faultline.telemetry.context import current, install_context
-from faultline.telemetry.events import EVENTS, emit
+from faultline.telemetry.events import EVENTS, emit, listen
 from faultline.telemetry.formats import (
     JsonFormatter,
     LineFormatter,
@@ -24,6 +25,7 @@ __all__ = [
     "describe_error",
     "emit",
     "install_context",
+    "listen",
     "logging_as_configured",
     "printable",
     "scrub",

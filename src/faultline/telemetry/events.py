@@ -1,6 +1,7 @@
 """Structured events: a name and its facts, as one log record."""
 
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 
 EVENTS: Final = (
@@ -13,6 +14,7 @@ EVENTS: Final = (
     "execution_finished",
     "worker_exit",
     "process_ended",
+    "commit_resolved",
 )
 """The names that stay; programs may rely on them."""
 
@@ -21,15 +23,73 @@ _NEVER: Final = frozenset({"claim", "claim_id", "claims", "proof"})
 
 _log: Final = logging.getLogger("faultline.events")
 
+Listener = Callable[[str, dict[str, Any]], None]
+"""Takes an event's name and its facts, in whatever thread it happened; what it raises is swallowed."""
+
+_listeners: tuple[Listener, ...] = ()
+
 
 def emit(name: str, level: int = logging.INFO, /, **facts: Any) -> None:
-    """Tell listeners that something happened; next to nothing when nobody listens.
+    """Tell that something happened; next to nothing when nobody listens.
 
     >>> emit("lease_acquired", job_id=7, token=3, worker="a")
     """
-    if _log.isEnabledFor(level):
+    logged = _log.isEnabledFor(level)
+    if logged or _listeners:
         told = {fact: value for fact, value in facts.items() if fact not in _NEVER}
-        _log.log(level, name, extra={"event": name, "facts": told})
+        if logged:
+            _log.log(level, name, extra={"event": name, "facts": told})
+        _hand_on(name, told)
+
+
+def tell(name: str, /, **facts: Any) -> None:
+    """Tell listeners alone what is too much for a log: figures, gathered for many jobs at once.
+
+    >>> tell("jobs_settled", jobs=[("default", "charge", "succeeded", 0.01)])
+    """
+    if _listeners:
+        _hand_on(name, facts)
+
+
+def counted() -> bool:
+    """Whether anybody listens for figures; ask before gathering them.
+
+    >>> counted()
+    False
+    """
+    return bool(_listeners)
+
+
+def listen(listener: Listener) -> Callable[[], None]:
+    """Hear each event as it happens, whatever the log is set to; returns how to stop.
+
+    What happens once a job (`lease_acquired`, `execution_started`, `heartbeat`) is told only while the log
+    is at DEBUG. For figures there are batches, told to listeners alone: `jobs_claimed`, `jobs_settled`,
+    `worker_state`, `round_made`.
+
+    >>> heard = []
+    >>> stop = listen(lambda name, facts: heard.append((name, facts["reason"])))
+    >>> emit("stale_write_blocked", reason="token_mismatch")
+    >>> heard
+    [('stale_write_blocked', 'token_mismatch')]
+    >>> stop()
+    """
+    global _listeners
+    _listeners = (*_listeners, listener)
+
+    def stop() -> None:
+        global _listeners
+        _listeners = tuple(known for known in _listeners if known is not listener)
+
+    return stop
+
+
+def _hand_on(name: str, facts: dict[str, Any]) -> None:
+    for listener in _listeners:
+        try:
+            listener(name, facts)
+        except Exception:  # whoever counts the work must not be able to stop it
+            logging.getLogger("faultline.telemetry").debug("a listener failed on %s", name, exc_info=True)
 
 
 def hears(level: int = logging.INFO) -> bool:

@@ -25,6 +25,8 @@ _SECRETS: Final = (
         ),
         r"\1***",
     ),
+    # An API key, also one that was copied badly; its id may be shown.
+    (re.compile(r"(flk_(?:[0-9a-f]{12}_)?)[A-Za-z0-9_-]{8,}"), r"\1***"),
 )
 
 
@@ -42,7 +44,7 @@ def _spelled(match: re.Match[str]) -> str:
 
 
 def scrub(text: str) -> str:
-    """Text without the passwords a DSN or a keyword may carry.
+    """Text without the passwords a DSN or a keyword may carry, and without API keys.
 
     >>> scrub("cannot reach postgresql://app:secret@db/shop")
     'cannot reach postgresql://app:***@db/shop'

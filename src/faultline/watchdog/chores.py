@@ -13,6 +13,7 @@ from faultline.failpoints import reach
 from faultline.store import calls
 from faultline.store.line import Line
 from faultline.telemetry import emit
+from faultline.telemetry.events import tell
 
 log = logging.getLogger("faultline.watchdog")
 
@@ -60,7 +61,9 @@ class Rounds:
         self.on_duty = await self.line.run(calls.round_(self.tick * share))
         if self.on_duty:
             reach("round.won")
+            began = time.monotonic()
             await self._walk()
+            tell("round_made", seconds=time.monotonic() - began)
         elif not self._expects:
             return tick * STANDBY_TICKS
         await _alone("promote", promote(self.line))
@@ -95,6 +98,7 @@ class Leading:
         if not (self.leads or self._on_duty()):
             return
         self.leads = await self.line.run(calls.lead(self.worker))
+        tell("watchdog_state", leads=self.leads)
         if not self.leads:
             return
         await _alone("floors", self.line.run(calls.floors()))
@@ -156,6 +160,7 @@ async def _alone(name: str, chore: Awaitable[Any]) -> None:
     except ServerUnavailable as trouble:
         log.debug("%s could not be done now: %s", name, trouble)
     except Exception:
+        tell("chore_failed", chore=name)
         log.exception("%s failed; it gets its next turn as usual", name)
 
 

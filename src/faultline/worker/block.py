@@ -1,6 +1,7 @@
 """What both forms of job.transaction share: whose turn it is, what a commit needs, what the rows tell."""
 
 import asyncio
+import logging
 import os
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from faultline.errors import (
     TransactionOpen,
 )
 from faultline.store.run import AsyncStore, Store
+from faultline.telemetry import emit
 from faultline.worker.board import Board
 from faultline.worker.hand import Hand
 
@@ -99,6 +101,10 @@ class Block:
 
     def _judge(self, outcome: str, broken: Exception) -> None:
         """What the rows said of a commit whose reply was lost."""
+        emit(
+            "commit_resolved", logging.DEBUG, job_id=self._hand.job_id, token=self._hand.token,
+            task=self._hand.job.task, answer=outcome,
+        )  # fmt: skip
         match outcome:
             case "succeeded":
                 self._hand.settled = True

@@ -21,6 +21,9 @@ from faultline.lease import Lease
 
 HEADER: Final = struct.Struct("<Qd")  # tick, shortest lease in seconds
 TURNS: Final = struct.Struct("<Q")  # the pacemaker's, behind the worker's
+BEATS: Final = struct.Struct(
+    "<QQQd"
+)  # behind those: leases renewed, calls, calls in vain, when the last went well
 HEADER_BYTES: Final = 64
 HELD: Final = struct.Struct("<qq16sddQ")  # job, token, claim, lease in seconds, taken at, generation
 GENERATION: Final = struct.Struct("<Q")
@@ -37,6 +40,15 @@ class Answer(NamedTuple):
 
     safe_until: float
     word: str
+
+
+class Beats(NamedTuple):
+    """What a pacemaker has done: leases renewed, calls, calls in vain, and when the last went well."""
+
+    renewed: int
+    calls: int
+    in_vain: int
+    well_at: float
 
 
 class Board:
@@ -105,7 +117,19 @@ class Board:
         """How often the pacemaker has turned its loop: 0 as long as it is not there yet."""
         return int(TURNS.unpack_from(self._map, HEADER.size)[0])
 
+    def beats(self) -> "Beats":
+        """What the pacemakers of this board have done so far, all of them together."""
+        return Beats._make(BEATS.unpack_from(self._map, HEADER.size + TURNS.size))
+
     # the pacemaker's half
+
+    def count_beat(self, renewed: int, at: float | None) -> None:
+        """Write down one call: how many leases it renewed, and when; None when it was in vain."""
+        told = self.beats()
+        BEATS.pack_into(
+            self._map, HEADER.size + TURNS.size, told.renewed + renewed, told.calls + 1,
+            told.in_vain + (at is None), told.well_at if at is None else at,
+        )  # fmt: skip
 
     def turn(self) -> None:
         """Show that the pacemaker is there, and turns."""

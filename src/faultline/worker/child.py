@@ -21,7 +21,7 @@ from faultline.errors import LeaseLost
 from faultline.job import Job
 from faultline.outcome import Failed, Outcome
 from faultline.task import TaskSpec
-from faultline.telemetry import configure_logging, current, describe_error, install_context
+from faultline.telemetry import configure_logging, current, describe_error, install_context, tracing
 from faultline.worker import places
 from faultline.worker.ending import raised, returned
 from faultline.worker.errand import Errand, Loans
@@ -89,7 +89,8 @@ class Child:
     def _prepare(self, greeting: Greeting) -> None:
         """Be like the worker: its import path, its database, its way of logging; then import the handlers."""
         sys.path[:] = greeting.path
-        os.environ["FAULTLINE_DSN"], os.environ["FAULTLINE_POOLER"] = greeting.dsn, greeting.pooler
+        if greeting.dsn is not None:
+            os.environ["FAULTLINE_DSN"], os.environ["FAULTLINE_POOLER"] = greeting.dsn, greeting.pooler
         if greeting.log_json is not None:
             configure_logging(json=greeting.log_json, level=greeting.log_level)
         failpoints.arm_from_environment()
@@ -168,6 +169,7 @@ class Child:
     def _attempt(self, errand: Errand, spec: TaskSpec) -> Outcome | LeaseLost | None:
         context = copy_context()
         context.run(current.set, errand.job)
+        context.run(tracing.resume, errand.trace)
         try:
             kwargs = spec.codec.decode(errand.args)
             args = (errand.job,) if spec.takes_job else ()

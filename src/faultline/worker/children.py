@@ -143,7 +143,7 @@ class Children:
         as_json, level = logging_as_configured() or (None, logging.getLogger().level)
         return Greeting(
             # Over the line, not on the command line: a DSN may hold a password.
-            dsn=self._settings.require_dsn(),
+            dsn=self._settings.dsn,
             pooler=self._settings.pooler,
             parent=os.getpid(),
             path=[entry for entry in sys.path if isinstance(entry, str)],

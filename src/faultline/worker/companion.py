@@ -10,6 +10,7 @@ import sys
 from typing import IO
 
 from faultline import failpoints
+from faultline.worker.doors import Pacing
 from faultline.worker.pulse import read_vital
 from faultline.worker.shelf import Shelf
 
@@ -24,17 +25,19 @@ START_WAIT = 5.0
 class Companion:
     """A child process that renews the leases on the board, and ends when our end of its pipe closes."""
 
-    def __init__(self, shelf: Shelf, dsn: str, worker: int) -> None:
+    def __init__(self, shelf: Shelf, pacing: Pacing, worker: int) -> None:
         self.shelf = shelf
-        self.dsn = dsn
+        self.pacing = pacing
         self.worker = worker
         self.process: subprocess.Popen[bytes] | None = None
+        self.replaced = 0
+        """How often one had to be replaced."""
 
     async def start(self) -> None:
         board = self.shelf.board
         fd = board.file.fileno()
         self.process = subprocess.Popen(  # noqa: ASYNC220 - asyncio's own would watch it with a thread or a signal
-            [sys.executable, "-m", "faultline.worker.pacemaker", str(fd), str(board.slots)],
+            [sys.executable, "-m", self.pacing.module, str(fd), str(board.slots)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=[fd],
@@ -43,8 +46,7 @@ class Companion:
         # A pacemaker that somebody has stopped reads nothing: its pipe may fill up, but must not hold us up.
         os.set_blocking(_pipe(self.process).fileno(), False)
         said = {
-            # Over the pipe, not on the command line: a DSN may hold a password.
-            "dsn": self.dsn,
+            **self.pacing.told,
             "lease": self.shelf.config.lease_for.total_seconds(),
             "worker": self.worker,
             "parent": os.getpid(),
@@ -81,6 +83,7 @@ class Companion:
     async def _replace(self) -> None:
         if self.process is not None:
             log.warning("the pacemaker ended with code %s; another is started", self.process.returncode)
+            self.replaced += 1
             _pipe(self.process).close()
             self.process = None
         try:

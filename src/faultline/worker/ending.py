@@ -5,7 +5,7 @@ from typing import Any
 
 from faultline.args import encode_result
 from faultline.errors import AlreadySettled, FaultlineError, LeaseLost, TransactionOpen
-from faultline.outcome import Cancel, Dead, Done, Failed, Outcome, Snooze
+from faultline.outcome import Cancel, Crashed, Dead, Done, Failed, Outcome, Snooze
 from faultline.worker.hand import Hand
 from faultline.worker.judge import after_raise, after_refusal
 
@@ -45,6 +45,24 @@ def raised(hand: Hand, error: BaseException) -> Outcome | LeaseLost | None:
         return after_raise(hand, error)
     except Exception as mishap:  # a policy or an exception of the user's own making
         return Failed(f"{type(error).__name__}; and it could not be judged: {type(mishap).__name__}")
+
+
+def described(hand: Hand, outcome: Outcome | LeaseLost | None) -> tuple[str, str | None]:
+    """How an attempt ended, in a word, and the kind of its error: not its text, which may hold anything."""
+    if hand.settled:
+        return "committed", None
+    match outcome:
+        case None:
+            return "lost", None
+        case Failed(error) | Crashed(error):
+            kind = error.partition("\n")[0].partition(":")[0]
+            return type(outcome).__name__.lower(), kind if kind.isidentifier() else "Exception"
+        case LeaseLost():
+            return "refused", "LeaseLost"
+        case Dead():
+            return "dead", "Dead"
+        case _:
+            return type(outcome).__name__.lower(), None
 
 
 def _already(hand: Hand) -> FaultlineError:

@@ -9,11 +9,11 @@ from psycopg import IsolationLevel
 
 from faultline.errors import LeaseLost
 from faultline.job import Job, Transaction
-from faultline.store.run import AsyncStore, Store
 from faultline.task import TaskSpec
 from faultline.worker.block import Lender
 from faultline.worker.board import Board
 from faultline.worker.hand import Hand
+from faultline.worker.lending import stores
 from faultline.worker.transaction import WorkTransaction
 from faultline.worker.wire import Ask, Begin, Left, Lost, Message, Now
 
@@ -33,17 +33,16 @@ class Mouth(Protocol):
 class Loans:
     """The connections of one child, made when a handler first uses job.transaction."""
 
-    def __init__(self, dsn: str, pooler: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, dsn: str | None, pooler: str, loop: asyncio.AbstractEventLoop) -> None:
         self._dsn = dsn
-        self._prepare = pooler == "none"
+        self._pooler = pooler
         self._loop = loop
         self.board = Board.make(1)
 
     @cached_property
     def lender(self) -> Lender:
-        how: dict[str, Any] = {"prepare": self._prepare, "connections_max": CONNECTIONS_MAX}
-        stores = Store(self._dsn, **how), AsyncStore(self._dsn, **how)
-        return Lender(*stores, self.board, self._loop, os.getpid(), self._prepare)
+        pools = stores(self._dsn, self._pooler, threads=CONNECTIONS_MAX, coroutines=CONNECTIONS_MAX)
+        return Lender(*pools, self.board, self._loop, os.getpid(), self._pooler == "none")
 
     def close(self, loop: asyncio.Runner) -> None:
         if "lender" in self.__dict__:
@@ -66,7 +65,7 @@ class Errand(Hand, eq=False, kw_only=True):
     def begin(cls, begin: Begin, spec: TaskSpec, mouth: Mouth, loans: Loans) -> "Errand":
         errand = cls.of(
             begin.lease(), loans.board, job=begin.job(), spec=spec, args=begin.args, retry=begin.retry,
-            timeout_at=0.0, turn=begin.turn, mouth=mouth, loans=loans,
+            trace=begin.trace, timeout_at=0.0, turn=begin.turn, mouth=mouth, loans=loans,
         )  # fmt: skip
         errand.job._begin = errand._begin
         return errand

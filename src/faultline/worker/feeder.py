@@ -14,11 +14,11 @@ from faultline.job import Begin, Job
 from faultline.lease import Lease
 from faultline.store import calls
 from faultline.store.call import Call, Row
-from faultline.store.line import Line
 from faultline.store.rows import Claimed
 from faultline.task import Registry
-from faultline.telemetry import emit
-from faultline.telemetry.events import hears
+from faultline.telemetry import emit, tracing
+from faultline.telemetry.events import counted, hears
+from faultline.worker.doors import Carrier
 from faultline.worker.hand import Hand
 from faultline.worker.memory import Memory
 from faultline.worker.outage import Outage
@@ -39,7 +39,7 @@ class Feeder:
     def __init__(
         self,
         shelf: Shelf,
-        line: Line,
+        line: Carrier,
         tasks: Registry,
         outage: Outage,
         worker: int,
@@ -55,6 +55,7 @@ class Feeder:
         self.hurry = hurry
         self.woken = shelf.woken
         self.found_nothing = asyncio.Event()
+        self.claimed = asyncio.Event()
         self.closed = asyncio.Event()
         self._closing = asyncio.Event()
         config = shelf.config
@@ -89,6 +90,7 @@ class Feeder:
                 continue
             self.woken.clear()
             full = await self._feed()
+            self.claimed.set()
             if self._closing.is_set():
                 return
             if full:
@@ -132,6 +134,8 @@ class Feeder:
         sent = time.monotonic()
         memory = self._memories["" if queues is self._shared else queues[0]]
         begins = memory.begins()
+        span = None if tracing.tracer is None else tracing.claiming(queues)
+        trace = None if span is None else span.trace
         tries = 0
 
         async def ask() -> list[Row]:
@@ -139,7 +143,7 @@ class Feeder:
             tries += 1
             call = calls.claim(
                 queues, room, lease=config.lease_for, claim=claim, worker=self.worker, timeout=config.timeout,
-                begins=begins,
+                begins=begins, trace=trace,
             )  # fmt: skip
             if tries > 1:
                 # The first reply may be lost but granted: the same claim id gives the same jobs, or a new
@@ -157,6 +161,10 @@ class Feeder:
             rows = await self._renewed(rows, claim)
         if rows:
             memory.took(rows)
+            if counted():
+                self.shelf.figures.claimed(rows, time.monotonic() - sent)
+            if span is not None:
+                tracing.quietly(span.end, len(rows))
             self._take_all(rows, claim, sent)
         return len(rows)
 
@@ -192,7 +200,7 @@ class Feeder:
         told = hears(logging.DEBUG)
         # fmt: off
         for (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, timeout,
-             retry, _, _) in rows:
+             retry, _, _, trace, _, _) in rows:
             lease_for = self._lease if own is None else self._own_lease(own)
             spec = find(task)
             if timeout is None and spec is not None:
@@ -204,7 +212,7 @@ class Feeder:
             job = Job(id, task, queue, attempt, attempts, crashes, token, key, created_at, begin)
             slot, generation = write(id, token, claim_bytes, lease_for, sent)
             yield Hand(id, token, claim, lease_for, sent, job, spec, args, retry, timeout_at,
-                       sent + lease_for, slot, generation)
+                       sent + lease_for, slot, generation, trace)
             if told:
                 emit("lease_acquired", logging.DEBUG, job_id=id, token=token, worker=self.worker, task=task,
                      attempt=attempt)

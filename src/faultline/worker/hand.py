@@ -12,6 +12,7 @@ from faultline.job import Job
 from faultline.lease import Lease
 from faultline.outcome import Done, Failed
 from faultline.task import TaskSpec
+from faultline.telemetry.tracing import Processing
 from faultline.worker.board import Answer, Board
 
 
@@ -37,6 +38,8 @@ class Hand(msgspec.Struct, eq=False):
     slot: int
     generation: int
     """Which writing of its slot on the board is this lease's; 0 once the lease has ended."""
+    trace: str | None = None
+    """The trace contexts kept with the job: a line each for who enqueued it, the claim before, this claim."""
     outcome: Done | Failed | None = None
     """How the attempt ended, while it waits for others to be recorded with."""
     runner: asyncio.Task[Any] | None = None
@@ -56,6 +59,12 @@ class Hand(msgspec.Struct, eq=False):
     """True while a job.transaction of it is open: one at a time, and none when its handler returns."""
     abandoned: bool = False
     """True when its thread would not stop: the slot is given up, the thread may still run."""
+    span: Processing | None = None
+    """The span of its handler, where somebody traces."""
+    ran_for: float | None = None
+    """Seconds its handler took, where somebody counts."""
+    ended_as: str | None = None
+    """How its lease ended, where that does not follow from its outcome."""
 
     @classmethod
     def of(cls, lease: Lease, board: Board, **rest: Any) -> Self:

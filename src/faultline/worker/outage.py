@@ -20,7 +20,8 @@ SAID_EVERY = 5.0
 class Outage:
     """Shared by all parts of one worker, so that it speaks once in five seconds, not each of its parts."""
 
-    def __init__(self, lease: float) -> None:
+    def __init__(self, lease: float, far_side: str = "the database") -> None:
+        self._far_side = far_side
         self._pause_max = min(PAUSE_MAX, lease / 3)
         self._pause = PAUSE_FIRST
         self._said_at = -SAID_EVERY
@@ -37,7 +38,9 @@ class Outage:
         if self.since is None:
             self.since = time.monotonic()
             self._hush()
-        self._told |= self.tell("the database is away, jobs in hand are kept and tried again: %s", trouble)
+        self._told |= self.tell(
+            "%s is away, jobs in hand are kept and tried again: %s", self._far_side, trouble
+        )
 
     def tell(self, text: str, *facts: object) -> bool:
         """A line that outages bring, if none was said in the last five seconds."""
@@ -59,7 +62,7 @@ class Outage:
 
     def _say_over(self, lasted: float) -> None:
         self._owes_news, self._told, self._said_at = None, False, time.monotonic()
-        log.info("the database is back after %.1f s", lasted)
+        log.info("%s is back after %.1f s", self._far_side, lasted)
 
     def _hush(self) -> None:
         if self._owes_news is not None:

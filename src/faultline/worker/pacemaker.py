@@ -12,17 +12,20 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 from psycopg import Connection
 
 from faultline.errors import FaultlineError
 from faultline.failpoints import arm_from_environment, reach
+from faultline.lease import Lease
 from faultline.store import calls
 from faultline.store.connect import connect
+from faultline.store.rows import Beat
 from faultline.store.run import Store
 from faultline.worker.board import Board
 from faultline.worker.pulse import Pulse
@@ -35,16 +38,27 @@ SEEN_EVERY_MAX = 9.0
 PR_SET_PDEATHSIG = 1
 
 
+class Mouth(Protocol):
+    """Who carries the beats of a pacemaker; its errors are ours or the driver's."""
+
+    def connect(self) -> None:
+        """Be ready to beat, if that is not so already."""
+        ...
+
+    def beat(self, leases: Sequence[Lease], lease: timedelta, worker: int | None) -> list[Beat]: ...
+
+    def hang_up(self) -> None: ...
+
+
 @dataclass
 class Pacemaker:
     """Beats for one worker, over one connection of its own."""
 
     board: Board
-    dsn: str
+    mouth: Mouth
     lease: float
     worker: int | None
     pulse: Pulse
-    conn: Connection[Any] | None = None
     beaten_at: dict[tuple[int, int], float] = field(default_factory=dict)
     seen_at: float = 0.0
 
@@ -86,19 +100,18 @@ class Pacemaker:
         places = {(lease.job_id, lease.token): at for at, lease in due.items()}
         sent = time.monotonic()
         try:
-            if self.conn is None:
-                self.conn = self._connect()
+            self.mouth.connect()
             if due:  # not the first word of all, which only says that it is there
                 reach("beat.sending")
-            beats = Store.run_in(
-                self.conn, calls.heartbeat(leases, timedelta(seconds=self.lease), self.worker)
-            )
+            beats = self.mouth.beat(leases, timedelta(seconds=self.lease), self.worker)
             if due:
                 reach("beat.sent")
         except (FaultlineError, psycopg.Error):
+            self.board.count_beat(0, None)
             self._hang_up()
             return
         self.seen_at = sent
+        self.board.count_beat(sum(beat.answer == "held" for beat in beats), sent)
         for beat in beats:
             at = places[beat.job_id, beat.token]
             if beat.answer == "held":
@@ -112,24 +125,42 @@ class Pacemaker:
                 self.beaten_at[at] = sent
                 self.board.say(*at, 0.0, beat.answer)
 
-    def _connect(self) -> Connection[Any]:
+    def _hang_up(self) -> None:
+        self.mouth.hang_up()
+
+
+class DirectMouth:
+    """Beats to the database itself."""
+
+    def __init__(self, dsn: str, lease: float) -> None:
+        self._dsn = dsn
+        self._lease = lease
+        self._conn: Connection[Any] | None = None
+
+    def connect(self) -> None:
         """A connection that gives up in time for another to save the leases."""
-        third = self.lease / 3
-        return connect(
-            self.dsn,
+        if self._conn is not None:
+            return
+        third = self._lease / 3
+        self._conn = connect(
+            self._dsn,
             prepare_threshold=None,
             connect_timeout=max(2, math.ceil(third)),
             tcp_user_timeout=max(500, int(third * 1000)),
         )
 
-    def _hang_up(self) -> None:
-        if self.conn is not None:
-            self.conn.close()
-        self.conn = None
+    def beat(self, leases: Sequence[Lease], lease: timedelta, worker: int | None) -> list[Beat]:
+        assert self._conn is not None
+        return Store.run_in(self._conn, calls.heartbeat(leases, lease, worker))
+
+    def hang_up(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
+        self._conn = None
 
 
-def main() -> None:
-    """`python -m faultline.worker.pacemaker FD SLOTS`, the rest as a line of JSON on standard input."""
+def main(speak: Callable[[dict[str, Any]], Mouth]) -> None:
+    """`python -m MODULE FD SLOTS`, the rest as a line of JSON on standard input, and a mouth made of it."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C is for the worker, which still needs its leases to finish
@@ -138,7 +169,7 @@ def main() -> None:
     arm_from_environment()
     said = json.loads(sys.stdin.readline())
     board = Board.open(int(sys.argv[1]), int(sys.argv[2]))
-    Pacemaker(board, said["dsn"], said["lease"], said["worker"], Pulse(said["parent"])).run()
+    Pacemaker(board, speak(said), said["lease"], said["worker"], Pulse(said["parent"])).run()
 
 
 def go_with_parent() -> None:
@@ -148,4 +179,4 @@ def go_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(lambda said: DirectMouth(said["dsn"], said["lease"]))

@@ -16,10 +16,10 @@ from faultline.errors import LeaseLost
 from faultline.failpoints import reach
 from faultline.outcome import Crashed, Dead, Done, Failed, Outcome
 from faultline.task import TaskSpec
-from faultline.telemetry import current, emit
-from faultline.telemetry.events import hears
+from faultline.telemetry import current, emit, tracing
+from faultline.telemetry.events import counted, hears
 from faultline.worker.children import Children
-from faultline.worker.ending import raised, returned
+from faultline.worker.ending import described, raised, returned
 from faultline.worker.hand import Hand
 from faultline.worker.judge import after_stop, unknown_task
 from faultline.worker.settler import Settler
@@ -75,7 +75,7 @@ class Runners:
             token = current.set(hand.job)
             before = copy_context()
             try:
-                outcome = await self._attempt(hand)
+                outcome = await (self._attempt(hand) if tracing.tracer is None else self._traced(hand))
             finally:
                 shelf.running.discard(hand)
                 hand.runner = None
@@ -114,6 +114,7 @@ class Runners:
         told = hears(logging.DEBUG)
         if told:
             emit("execution_started", logging.DEBUG, **self._facts(hand))
+        began_at = time.monotonic() if counted() else None
         try:
             reach("started")
             if spec.run == "process":
@@ -141,9 +142,23 @@ class Runners:
             raise
         except BaseException as error:  # a handler that calls sys.exit() has failed; the worker has not
             outcome = raised(hand, error)
+        if began_at is not None:
+            hand.ran_for = time.monotonic() - began_at
         if told or type(outcome) is not Done:
             self._tell(hand, outcome)
         return None if hand.settled else outcome
+
+    async def _traced(self, hand: Hand) -> Outcome | LeaseLost | None:
+        """The same inside a span, which is the current one while the handler runs."""
+        hand.span = span = tracing.processing(hand.job, hand.trace)
+        how: tuple[str, str | None] = ("stopped", None)
+        try:
+            outcome = await self._attempt(hand)
+            how = described(hand, outcome)
+            return outcome
+        finally:
+            if span is not None:
+                tracing.quietly(span.end, *how)
 
     async def _call_in_thread(self, hand: Hand, spec: TaskSpec, kwargs: dict[str, Any]) -> Any:
         context = copy_context()

@@ -65,6 +65,27 @@ def is_recorded(outcome: Outcome, entry: str) -> bool:
             assert_never(outcome)
 
 
+def ended_as(outcome: Outcome, answer: object) -> str:
+    """How a lease ended, in one word; of a failure the database has said whether it was the last."""
+    match outcome:
+        case Done():
+            return "succeeded"
+        case Failed():
+            return "dead" if answer == "dead" else "failed"
+        case Crashed():
+            return "dead" if answer == "dead" else "crashed"
+        case Snooze():
+            return "snoozed"
+        case Cancel():
+            return "cancelled"
+        case Dead():
+            return "dead"
+        case Released():
+            return "released"
+        case _:
+            assert_never(outcome)
+
+
 def as_text(reason: object, chars_max: int | None = REASON_CHARS_MAX) -> str:
     """A handler's own words, as text that PostgreSQL can hold."""
     said = str(reason)[:chars_max].replace("\0", "\\x00")

@@ -3,19 +3,22 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
 
 from faultline.errors import CannotConnect, FaultlineError, LeaseLost, OutcomeUnknown
 from faultline.failpoints import reach
-from faultline.outcome import Dead, Done, Failed, Outcome, Released, Snooze
+from faultline.outcome import Crashed, Dead, Done, Failed, Outcome, Released, Snooze
 from faultline.store import calls
-from faultline.store.line import OUTAGE, Line
+from faultline.store.line import OUTAGE
 from faultline.store.rows import Answer
-from faultline.telemetry import describe_error, emit
+from faultline.telemetry import describe_error, emit, tracing
+from faultline.telemetry.events import tell
+from faultline.worker.doors import Carrier
 from faultline.worker.hand import Hand
 from faultline.worker.judge import unknown_for_long
 from faultline.worker.outage import Outage
-from faultline.worker.settle import is_recorded, settle, settle_many
+from faultline.worker.settle import ended_as, is_recorded, settle, settle_many
 from faultline.worker.shelf import Shelf
 
 log = logging.getLogger("faultline.worker")
@@ -38,7 +41,7 @@ class Settler:
     """Two lines: one for batches of successes, one for the rest: a slow failure holds up no success."""
 
     def __init__(
-        self, shelf: Shelf, batch_line: Line, single_line: Line, outage: Outage, worker: int
+        self, shelf: Shelf, batch_line: Carrier, single_line: Carrier, outage: Outage, worker: int
     ) -> None:
         self.shelf = shelf
         self.batch_line = batch_line
@@ -133,8 +136,9 @@ class Settler:
                     await self._settle_one(*self.rest.popleft())
                 self._at_work -= 1
 
-    async def _settle_many(self, batch: list[Hand], line: Line) -> None:
+    async def _settle_many(self, batch: list[Hand], line: Carrier) -> None:
         """One call for all of them; who is not answered for got through."""
+        began = 0 if tracing.tracer is None else time.time_ns()
         try:
             reach("settle.sending")
             answers = await line.run(settle_many(batch, self.worker))
@@ -148,6 +152,8 @@ class Settler:
                 self._take_singly(hand, hand.outcome, tries=0 if unsent else 1)
             return
         self.outage.over()
+        if tracing.tracer is not None:
+            tracing.settled([hand.span for hand in batch], began)
         reach("acked")
         self.shelf.drop(*(self._got_through(batch, answers) if answers else batch))
 
@@ -182,11 +188,13 @@ class Settler:
             self._take_singly(hand, outcome, tries + 1)
             return
         except OutcomeUnknown as unknown:
+            hand.ended_as = "unknown"
             log.error("%s", unknown)
         except Exception as error:
             if not isinstance(outcome, Failed | LeaseLost):
                 self._take_singly(hand, Failed(describe_error(error)))
                 return
+            hand.ended_as = "unsettled"
             log.exception("job %d could not be settled; its lease runs out, and others try it", hand.job.id)
         self.shelf.drop(hand)
 
@@ -198,7 +206,7 @@ class Settler:
         if isinstance(outcome, LeaseLost):
             await self._record_refusal(hand, outcome)
             return
-        unanswered = tries > 0
+        unanswered, began = tries > 0, 0 if tracing.tracer is None else time.time_ns()
 
         async def say() -> None:
             nonlocal unanswered
@@ -206,10 +214,15 @@ class Settler:
                 return
             unanswered = True
             reach("release.sending" if isinstance(outcome, Released) else "settle_one.sending")
-            await self.single_line.run(settle(hand.lease, await self._reconsidered(hand, outcome)))
+            final = await self._reconsidered(hand, outcome)
+            hand.ended_as = ended_as(final, await self.single_line.run(settle(hand.lease, final)))
+            if isinstance(final, Crashed):
+                tell("job_crashed", queue=hand.job.queue, task=hand.job.task, signature=final.signature)
 
         try:
             await self.outage.outlast(say)
+            if tracing.tracer is not None:
+                tracing.settled([hand.span], began)
             reach("release.sent" if isinstance(outcome, Released) else "settled")
         except LeaseLost as lost:
             await self._record_refusal(hand, lost)
@@ -217,7 +230,7 @@ class Settler:
     async def _reconsidered(self, hand: Hand, outcome: Outcome) -> Outcome:
         """A job that nobody has known for a day is not left for others any more."""
         if hand.spec is None and isinstance(outcome, Snooze):
-            info = await self.single_line.run(calls.get(hand.job.id))
+            info = await self.single_line.run(calls.outline(hand.job.id))
             history = await self.single_line.run(calls.history(hand.job.id))
             if info and info.claimed_at and unknown_for_long(history, info.claimed_at):
                 return Dead(f"no worker knew the task {hand.job.task} for a day")
@@ -226,12 +239,19 @@ class Settler:
     async def _is_told(self, hand: Hand, outcome: Outcome) -> bool:
         """Ask the rows about a settling whose reply was lost: True when there is nothing more to send."""
         entry = await self.single_line.run(calls.outcome(hand.lease))
+        emit(
+            "commit_resolved", logging.DEBUG, job_id=hand.job.id, token=hand.job.token, task=hand.job.task,
+            answer=entry,
+        )  # fmt: skip
         if entry == "gone":
             raise OutcomeUnknown(
                 f"job {hand.job.id}: the reply to its settling was lost, and its queue keeps no trace of it"
             )
+        if is_recorded(outcome, entry):
+            hand.ended_as = ended_as(outcome, entry)
+            return True
         # Any other entry was made by somebody else: sending it again has the fence say so, with its facts.
-        return is_recorded(outcome, entry)
+        return False
 
     async def _record_refusal(self, hand: Hand, lost: LeaseLost) -> None:
         if hand.settled or (lost.reason == "settled" and await self._committed(hand)):
@@ -247,8 +267,11 @@ class Settler:
 
     def _say_refused(self, hand: Hand, reason: str, current_token: int | None) -> None:
         hand.job._lose()
+        hand.ended_as = "refused"
         emit(
             "stale_write_blocked", logging.WARNING, job_id=hand.job.id, token=hand.job.token,
-            worker=self.worker, task=hand.job.task, stale_token=hand.job.token,
+            worker=self.worker, task=hand.job.task, queue=hand.job.queue, stale_token=hand.job.token,
             current_token=current_token, reason=reason,
         )  # fmt: skip
+        self.shelf.figures.refused(hand, reason)
+        tracing.refused(hand.job, hand.span, reason, current_token)

@@ -5,7 +5,9 @@ import time
 from collections import Counter, deque
 
 from faultline.config import WorkerConfig
+from faultline.telemetry.events import counted
 from faultline.worker.board import Board
+from faultline.worker.figures import Figures
 from faultline.worker.hand import Hand
 
 BUFFERS = 4
@@ -41,6 +43,7 @@ class Shelf:
         self._limited = frozenset(queue for queue, limit in config.queues.items() if limit is not None)
         self.settled_count = 0
         self.finished_count = 0
+        self.figures = Figures()
         self._rate = 0.0
         self._low_mark = 0
         self._measured = (time.monotonic(), 0)
@@ -68,9 +71,12 @@ class Shelf:
     def drop(self, *hands: Hand) -> None:
         """These leases have ended, one way or another; said twice, they have ended once."""
         wipe = self.board.wipe
+        count = self.figures.ended if counted() else None
         for hand in hands:
             if not hand.generation:
                 continue
+            if count is not None:
+                count(hand)
             hand.generation = 0
             wipe(hand.slot)
             self.settled_count += 1

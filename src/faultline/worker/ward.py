@@ -107,7 +107,8 @@ class Ward(asyncio.Protocol):
         self._hand, self._ended = hand, asyncio.get_running_loop().create_future()
         self._began, self._cannot = place is None, None
         self.begun += 1
-        self._say(Begin.of(self.begun, hand.lease, hand.job, hand.args, hand.retry, place))
+        trace = None if hand.span is None else hand.span.trace
+        self._say(Begin.of(self.begun, hand.lease, hand.job, hand.args, hand.retry, place, trace))
         try:
             await self._until_ended(hand)
         except asyncio.CancelledError:

@@ -36,7 +36,8 @@ class Message(msgspec.Struct, frozen=True, tag=True):
 class Greeting(Message, frozen=True):
     """The first word to a child: where the database is, where the handlers are, how to log."""
 
-    dsn: str
+    dsn: str | None
+    """None where the worker works over a server and knows no database."""
     pooler: str
     parent: int
     path: list[str]
@@ -69,15 +70,24 @@ class Begin(Message, frozen=True):
     retry: str | None
     place: Place | None = None
     """Where the handler of a suspect is: the greeting named those only that always run in children."""
+    trace: str | None = None
+    """The context of the span its worker began for it, where somebody traces."""
 
     @classmethod
     def of(
-        cls, turn: int, lease: Lease, job: Job, args: str, retry: str | None, place: Place | None = None
+        cls,
+        turn: int,
+        lease: Lease,
+        job: Job,
+        args: str,
+        retry: str | None,
+        place: Place | None = None,
+        trace: str | None = None,
     ) -> "Begin":
         return cls(
             turn, job.id, job.task, job.queue, job.attempt, job.max_attempts, job.crashes, job.token,
             job.key, job.created_at, lease.claim, lease.lease_for, lease.taken_at, args, retry,
-            place,
+            place, trace,
         )  # fmt: skip
 
     def lease(self) -> Lease:

@@ -7,7 +7,6 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from functools import partial
 from typing import Any
 
 from psycopg import IsolationLevel
@@ -20,15 +19,12 @@ from faultline.job import Job, Transaction
 from faultline.outcome import Released
 from faultline.store import calls
 from faultline.store.call import Call
-from faultline.store.connect import aconnect, agreet
-from faultline.store.line import Line
-from faultline.store.listen import Wakes, listen
-from faultline.store.run import AsyncStore, Store
+from faultline.store.listen import Wakes
 from faultline.task import Registry
 from faultline.telemetry import emit, install_context
-from faultline.worker.block import Lender
 from faultline.worker.children import Children
 from faultline.worker.companion import Companion
+from faultline.worker.doors import Direct, Doors, Lines
 from faultline.worker.feeder import Feeder
 from faultline.worker.hand import Hand
 from faultline.worker.outage import Outage
@@ -38,6 +34,7 @@ from faultline.worker.runner import Runners
 from faultline.worker.settler import Settler
 from faultline.worker.shelf import Shelf
 from faultline.worker.suspects import Suspects
+from faultline.worker.telling import Telling
 from faultline.worker.transaction import WorkTransaction, ask_rows
 
 log = logging.getLogger("faultline.worker")
@@ -55,7 +52,8 @@ EXIT_STUCK = 3
 class Worker:
     """Runs the jobs of one app.
 
-    Connections: three lines, one listener, one pacemaker, and one a job.transaction.
+    Its doors lead to the database, or to a server that stands before it. Connections to a database: three
+    lines, one listener, one pacemaker, and one a job.transaction.
     """
 
     def __init__(
@@ -65,22 +63,24 @@ class Worker:
         config: WorkerConfig,
         name: str | None = None,
         wakes: Wakes | None = None,
+        doors: Doors | None = None,
     ) -> None:
+        self.doors = doors or Direct(settings)
         self.tasks = tasks
         self.places = places_of(tasks)
         self.settings = settings
-        self.dsn = settings.require_dsn()
         self.config = config
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self.prepare = settings.pooler == "none"
         self.id = 0
         self.exit_code = 0
         self.stuck = 0
         """Async handlers that would not be cancelled: only the end of the process ends them."""
         self.ready = asyncio.Event()
+        self.claimed = asyncio.Event()
+        """The first claim was answered, with jobs or without: from here on it works."""
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._wakes = wakes or partial(listen, self.dsn)
+        self._wakes = wakes or self.doors.listen
 
     def stop(self) -> None:
         """Stop claiming and finish what runs; said twice, give it back at once."""
@@ -88,32 +88,44 @@ class Worker:
             self._hurry.set()
         self._stop.set()
 
+    @property
+    def stopping(self) -> asyncio.Event:
+        """Set when it was told to stop."""
+        return self._stop
+
+    def status(self) -> str:
+        """One line for whoever looks at the process."""
+        return f"{self._shelf.in_hand} jobs in hand, {self._shelf.settled_count} settled"
+
     async def run(self, *, until_empty: bool = False, stop_after: int | None = None) -> int:
         """Work until told to stop, until the queues are empty, or for so many jobs; answers the exit code."""
         refuse_a_worker_in_a_child()
         failpoints.arm_from_environment()
-        async with await aconnect(self.dsn) as conn:
-            await agreet(conn)
-        lines = [Line(self.dsn, prepare=self.prepare, raw_moments=first) for first in (True, False, False)]
-        outage = Outage(self.config.lease_for.total_seconds())
+        lines = self.doors.lines()
+        outage = Outage(self.config.lease_for.total_seconds(), self.doors.far_side)
         try:
-            self.id = await outage.outlast(lambda: lines[0].run(self._hello()))
+            await self.doors.greet()
+            self.id = await outage.outlast(lambda: lines.claims.run(self._hello()))
         except BaseException:
-            await lines[0].close()
+            await lines.claims.close()
+            await self.doors.close()
             raise
         undo_context = install_context()
         speak_again = _hush_pools()
         self._shelf = Shelf(self.config)
         self._shelf.left = stop_after
-        self._lender = self._make_lender()
+        self._lender = self.doors.lender(self._shelf.board, self.config, asyncio.get_running_loop())
         self._children = self._make_children(self.places, self.config.children_max)
         self._suspects = Suspects(self._make_children({}, self.config.suspects_max))
-        companion = Companion(self._shelf, self.dsn, self.id)
+        companion = Companion(self._shelf, self.doors.pacing(), self.id)
         try:
             await companion.start()
-            settler = Settler(self._shelf, lines[1], lines[2], outage, self.id)
+            settler = Settler(self._shelf, lines.batches, lines.singles, outage, self.id)
             await asyncio.gather(companion.wait_ready(), settler.warm_up())
-            feeder = Feeder(self._shelf, lines[0], self.tasks, outage, self.id, self._begin, companion.hurry)
+            feeder = Feeder(
+                self._shelf, lines.claims, self.tasks, outage, self.id, self._begin, companion.hurry
+            )
+            feeder.claimed = self.claimed
             await self._work(feeder, settler, companion, outage, until_empty, stop_after)
         finally:
             await asyncio.gather(self._children.close(), self._suspects.close())
@@ -131,16 +143,6 @@ class Worker:
             self.name, socket.gethostname(), os.getpid(), list(self.config.queues), self.config.jobs_max,
             faultline.__version__,
         )  # fmt: skip
-
-    def _make_lender(self) -> Lender:
-        return Lender(
-            Store(self.dsn, prepare=self.prepare, connections_max=self.config.threads_max),
-            AsyncStore(self.dsn, prepare=self.prepare, connections_max=self.config.jobs_max),
-            self._shelf.board,
-            asyncio.get_running_loop(),
-            os.getpid(),
-            self.prepare,
-        )
 
     def _make_children(self, places: dict[str, Place], most: int) -> Children:
         async def ask(hand: Hand, died: Exception) -> None:
@@ -167,7 +169,8 @@ class Worker:
     ) -> None:
         runners = Runners(self._shelf, settler, self.id, self._children, self._suspects)
         overseer = Overseer(self._shelf, outage, self.id)
-        parts = [settler.run_batches(), settler.run_rest(), overseer.run(), companion.watch()]
+        telling = Telling(self._shelf, settler.single_line, outage, companion, self._lender, self.id)
+        parts = [settler.run_batches(), settler.run_rest(), overseer.run(), companion.watch(), telling.run()]
         async with _together(parts), _together([runners.run() for _ in range(self.config.jobs_max)]) as stuck:
             async with _together([feeder.run(), *self._ears(outage)]):
                 self.ready.set()
@@ -178,10 +181,11 @@ class Worker:
             await self._drain(settler)
         runners.threads.close()
         self.stuck = len(stuck)
+        self._shelf.figures.flush()
 
     def _ears(self, outage: Outage) -> list[Coroutine[Any, Any, None]]:
-        """LISTEN, except behind a pooler that gives each transaction another session: there we only poll."""
-        return [self._wakes(self._heard, outage.pause)] if self.prepare else []
+        """Where no wake-up can be heard, behind some poolers, we only poll."""
+        return [self._wakes(self._heard, outage.pause)] if self.doors.listens else []
 
     def _heard(self, queue: str | None) -> None:
         self._shelf.listening = queue is not None
@@ -228,12 +232,13 @@ class Worker:
             )
             self.exit_code = self.exit_code or EXIT_UNSETTLED
 
-    async def _goodbye(self, lines: list[Line]) -> None:
+    async def _goodbye(self, lines: Lines) -> None:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(2):
-                await lines[0].run(calls.worker_stopped(self.id))
+                await lines.claims.run(calls.worker_stopped(self.id))
         for line in lines:
             await line.close()
+        await self.doors.close()
         await self._lender.astore.close()
         await asyncio.to_thread(self._lender.store.close)
 

@@ -24,5 +24,7 @@ begin
   end if;
 
   perform faultline.enter(held, 'cancelled', faultline.now(), error => cancel.reason);
+  perform faultline.note_act('cancel', held.id, (select lane.queue from faultline.lanes as lane where lane.id = held.lane),
+                             reason => cancel.reason);
 end;
 $$;

@@ -8,11 +8,12 @@ create function faultline.claim(
   timeout  faultline.run_time default interval '1 hour',
   again    boolean default false,
   lanes    bigint[] default null,    -- where the caller knows better than the floor where a lane begins: only a hint,
-  places   bigint[] default null)    -- and its business to look from the floor often enough
+  places   bigint[] default null,    -- and its business to look from the floor often enough
+  trace    faultline.trace_context default null)
 returns table (
   id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
   args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text,
-  lane int, pos bigint)
+  lane int, pos bigint, traced text, due_at timestamptz, claimed_at timestamptz)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -85,13 +86,18 @@ begin
         claimed_by  = claim.worker,
         deadline_at = moment + coalesce(job.timeout, claim.timeout),
         lease_until = moment + least(coalesce(job.lease_for, claim.lease), coalesce(job.timeout, claim.timeout)),
-        attempt     = job.attempt + 1
+        attempt     = job.attempt + 1,
+        -- The last claim becomes the one before it: so an attempt can name the one it follows, also when that one crashed.
+        trace       = case when claim.trace is null then job.trace else
+          concat(split_part(job.trace, E'\n', 1), E'\n', split_part(job.trace, E'\n', 3), E'\n', claim.trace) end
     where job.ctid = any (picked)
     returning job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text, job.lane, job.pos,
-              job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text
+              job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text,
+              job.trace, coalesce(job.due_at, job.created_at) as due_at, job.claimed_at
   )
   select taken.id, taken.token, taken.attempt, taken.max_attempts, taken.crashes, taken.task, lane.queue::text, taken.args,
-         taken.key, taken.created_at, taken.lease_for, taken.timeout, taken.retry, taken.lane, taken.pos
+         taken.key, taken.created_at, taken.lease_for, taken.timeout, taken.retry, taken.lane, taken.pos, taken.trace,
+         taken.due_at, taken.claimed_at
   from taken
   join faultline.lanes as lane on lane.id = taken.lane
   order by lane.priority, taken.pos;   -- the urgent first, then in their line

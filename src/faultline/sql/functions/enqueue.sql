@@ -14,7 +14,8 @@ create function faultline.enqueue(
   timeout       faultline.run_time default null,
   retry         faultline.document default null,
   key           faultline.key_name default null,
-  key_for       interval default interval '1 day')
+  key_for       interval default interval '1 day',
+  trace         faultline.trace_context default null)
 returns bigint
 language plpgsql
 security definer
@@ -29,7 +30,8 @@ begin
       task => enqueue.task, args => array[enqueue.args::text], queue => enqueue.queue, priority => enqueue.priority,
       run_at => enqueue.run_at, delay => enqueue.delay, max_attempts => enqueue.max_attempts,
       lease_for => enqueue.lease_for, timeout => enqueue.timeout, retry => enqueue.retry,
-      keys => case when enqueue.key is not null then array[enqueue.key::text] end, key_for => enqueue.key_for) as made))[1];
+      keys => case when enqueue.key is not null then array[enqueue.key::text] end, key_for => enqueue.key_for,
+      trace => enqueue.trace) as made))[1];
   end if;
 
   -- One job for now, as most are: as enqueue_many does it, without its detours.
@@ -39,9 +41,10 @@ begin
   where lane.queue = enqueue.queue and lane.priority = enqueue.priority;
 
   place := nextval('faultline.places');
-  insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args)
+  insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace)
   values (place, place, faultline.now(), coalesce(line, faultline.lane_of(enqueue.queue, enqueue.priority)),
-          enqueue.max_attempts, enqueue.task, enqueue.lease_for, enqueue.timeout, enqueue.retry, enqueue.args);
+          enqueue.max_attempts, enqueue.task, enqueue.lease_for, enqueue.timeout, enqueue.retry, enqueue.args,
+          enqueue.trace);
   return place;
 end;
 $$;

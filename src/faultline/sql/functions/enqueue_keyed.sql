@@ -1,7 +1,8 @@
 -- (nothing) -> queued, once a key: a job whose key is taken is not made; the id of the job that has it comes back instead.
 create function faultline.enqueue_keyed(
   task faultline.task_name, args text[], queue text, lane int, due_at timestamptz, moment timestamptz,
-  max_attempts bigint, lease_for interval, timeout interval, retry jsonb, keys text[], key_for interval)
+  max_attempts bigint, lease_for interval, timeout interval, retry jsonb, keys text[], key_for interval,
+  trace text)
 returns table (id bigint, is_new boolean)
 language plpgsql
 as $$
@@ -34,15 +35,15 @@ begin
     where asked.id = asked.owner
   ),
   due as (
-    insert into faultline.active (id, pos, created_at, lane, max_attempts, task, key, lease_for, timeout, retry, args)
+    insert into faultline.active (id, pos, created_at, lane, max_attempts, task, key, lease_for, timeout, retry, args, trace)
     select won.id, won.id, moment, enqueue_keyed.lane, enqueue_keyed.max_attempts, enqueue_keyed.task, won.key,
-           enqueue_keyed.lease_for, enqueue_keyed.timeout, enqueue_keyed.retry, won.args
+           enqueue_keyed.lease_for, enqueue_keyed.timeout, enqueue_keyed.retry, won.args, enqueue_keyed.trace
     from won
     where due_at is null or due_at <= moment
   )
-  insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, key, lease_for, timeout, retry, args)
+  insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, key, lease_for, timeout, retry, args, trace)
   select won.id, due_at, moment, enqueue_keyed.lane, enqueue_keyed.max_attempts, enqueue_keyed.task, won.key,
-         enqueue_keyed.lease_for, enqueue_keyed.timeout, enqueue_keyed.retry, won.args
+         enqueue_keyed.lease_for, enqueue_keyed.timeout, enqueue_keyed.retry, won.args, enqueue_keyed.trace
   from won
   where due_at > moment;
 

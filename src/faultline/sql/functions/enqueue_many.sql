@@ -11,7 +11,8 @@ create function faultline.enqueue_many(
   timeout       faultline.run_time default null,
   retry         faultline.document default null,
   keys          text[] default null,
-  key_for       interval default interval '1 day')
+  key_for       interval default interval '1 day',
+  trace         faultline.trace_context default null)   -- of all of them
 returns table (id bigint, is_new boolean)
 language plpgsql
 security definer
@@ -27,19 +28,22 @@ begin
   if keys is not null then
     return query select made.id, made.is_new from faultline.enqueue_keyed(
       enqueue_many.task, enqueue_many.args, enqueue_many.queue, lane, due_at, moment, enqueue_many.max_attempts,
-      enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, enqueue_many.keys, enqueue_many.key_for) as made;
+      enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, enqueue_many.keys, enqueue_many.key_for,
+      enqueue_many.trace) as made;
   elsif due_at is null or due_at <= moment then
     return query
-    insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args)
+    insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace)
     select numbered.id, numbered.id, moment, lane, enqueue_many.max_attempts, enqueue_many.task,
-           enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, numbered.args::faultline.document
+           enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, numbered.args::faultline.document,
+           enqueue_many.trace
     from (select nextval('faultline.places') as id, asked.args from unnest(enqueue_many.args) as asked (args)) as numbered
     returning id, true;
   else
     return query
-    insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, lease_for, timeout, retry, args)
+    insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace)
     select nextval('faultline.places'), due_at, moment, lane, enqueue_many.max_attempts, enqueue_many.task,
-           enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, asked.args::faultline.document
+           enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, asked.args::faultline.document,
+           enqueue_many.trace
     from unnest(enqueue_many.args) as asked (args)
     returning id, true;
   end if;

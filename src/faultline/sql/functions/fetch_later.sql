@@ -24,6 +24,7 @@ begin
   job.retry := waiting.retry;
   job.error := waiting.error;
   job.args := waiting.args;
+  job.trace := waiting.trace;
   return job;
 end;
 $$;

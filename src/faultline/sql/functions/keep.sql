@@ -9,5 +9,6 @@ begin
   insert into faultline.queues (name, keep) values (keep.queue, keep.what)
   on conflict (name) do update set keep = excluded.keep;
   update faultline.lanes as lane set keep = keep.what where lane.queue = keep.queue;
+  perform faultline.note_act('keep', queue => keep.queue, detail => jsonb_build_object('keep', keep.what));
 end;
 $$;

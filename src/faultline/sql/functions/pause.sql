@@ -10,5 +10,6 @@ begin
   insert into faultline.queues (name, paused_at) values (pause.queue, faultline.now())
   on conflict (name) do update set paused_at = coalesce(queues.paused_at, excluded.paused_at);
   update faultline.lanes as lane set paused = true where lane.queue = pause.queue and not lane.paused;
+  perform faultline.note_act('pause', queue => pause.queue);
 end;
 $$;

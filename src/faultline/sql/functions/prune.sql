@@ -1,6 +1,6 @@
--- Delete what is old and finished, a bounded batch at a time: lapsed keys, old refusals, the long dead, workers long gone.
+-- Delete what is old and finished, a bounded batch at a time: lapsed keys, old refusals, the long dead, workers long gone, old acts.
 create function faultline.prune(most int default 1000)
-returns table (keys bigint, refusals bigint, dead bigint, workers bigint)
+returns table (keys bigint, refusals bigint, dead bigint, workers bigint, acts bigint)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -41,6 +41,12 @@ begin
     where worker.seen_at < moment - greatest(known.ledger_retention, interval '1 day') limit prune.most for update skip locked),
   gone as (delete from faultline.workers as worker using old where worker.id = old.id returning 1)
   select count(*) into workers from gone;
+
+  with old as materialized (
+    select act.id from faultline.acts as act
+    where act.at < moment - known.acts_retention order by act.at limit prune.most for update skip locked),
+  gone as (delete from faultline.acts as act using old where act.id = old.id returning 1)
+  select count(*) into acts from gone;
 
   return next;
 end;

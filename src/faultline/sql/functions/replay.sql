@@ -16,6 +16,7 @@ begin
       using errcode = 'LS004', hint = 'See `faultline jobs list --state dead` for those that can.';
   end if;
   select replayed.queue into queue from faultline.raise_dead(array[replay.job_id]) as replayed;
+  perform faultline.note_act('replay', replay.job_id, queue);
   return queue;
 end;
 $$;

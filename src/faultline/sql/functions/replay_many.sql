@@ -9,6 +9,7 @@ as $$
 #variable_conflict use_column
 declare
   chosen bigint[];
+  raised record;
 begin
   perform faultline.be_durable();
   chosen := array(
@@ -21,6 +22,11 @@ begin
     order by job.id
     limit replay_many.most
     for update of job skip locked);
-  return query select * from faultline.raise_dead(chosen);
+  for raised in select * from faultline.raise_dead(chosen) loop
+    perform faultline.note_act('replay_many', raised.id, raised.queue);
+    id := raised.id;
+    lined_up_in := raised.queue;
+    return next;
+  end loop;
 end;
 $$;

@@ -13,5 +13,6 @@ begin
       using errcode = 'LS003', hint = 'See `faultline queues list`.';
   end if;
   update faultline.lanes as lane set paused = false where lane.queue = resume.queue and lane.paused;
+  perform faultline.note_act('resume', queue => resume.queue);
 end;
 $$;

@@ -6,7 +6,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  place text;
+  place  text;
+  queue  text;
 begin
   perform faultline.be_durable();
   place := faultline.hold(retry_now.job_id);
@@ -16,10 +17,13 @@ begin
     raise exception 'job % is %, it is not waiting for a retry', retry_now.job_id, faultline.state_of(retry_now.job_id)
       using errcode = 'LS004', hint = 'Replay a dead job; a running one needs nothing; an ended one stays ended.';
   end if;
-  return (
-    select lane.queue
-    from faultline.active as job
-    join faultline.lanes as lane on lane.id = job.lane
-    where job.id = retry_now.job_id);
+  select lane.queue into queue
+  from faultline.active as job
+  join faultline.lanes as lane on lane.id = job.lane
+  where job.id = retry_now.job_id;
+  if place = 'later' then
+    perform faultline.note_act('retry_now', retry_now.job_id, queue);
+  end if;
+  return queue;
 end;
 $$;

@@ -7,7 +7,7 @@ left join lateral (
   select min(first.created_at) as created_at
   from faultline.lanes as lane
   cross join lateral (
-    select job.created_at
+    select coalesce(job.due_at, job.created_at) as created_at
     from faultline.active as job
     where job.lane = lane.id and job.pos >= lane.floor and job.claim is null
     order by job.pos

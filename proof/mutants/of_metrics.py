@@ -1,0 +1,55 @@
+"""Mutants of the figures and the traces: what happens is seen, counted once, and seeing it stops nobody."""
+
+from proof.mutants.mutant import Mutant, Patch, sql
+
+COUNTING = "tests/exporters/test_counting.py"
+PROCESSES = "tests/exporters/test_processes.py"
+TRACING = "tests/exporters/test_tracing.py"
+
+MUTANTS = (
+    Mutant(
+        "a refused write is not counted", "G4", f"{COUNTING}::test_a_bad_day_is_counted",
+        (Patch("exporters/counting.py", 'self.figures.add("stale_writes_refused", (facts["queue"], facts["reason"]))', "pass"),),
+    ),
+    Mutant(
+        "an expired lease is not counted", "G8", f"{COUNTING}::test_a_bad_day_is_counted",
+        (Patch("exporters/counting.py", 'self.figures.add("leases_expired", (facts["queue"],))', "pass"),),
+    ),
+    Mutant(
+        "two processes are counted twice", "G12",
+        f"{PROCESSES}::test_two_processes_are_one_set_and_nothing_is_counted_twice",
+        (Patch("exporters/group.py", "self._ended, *told])", "self._ended, *told, *told])"),),
+    ),
+    Mutant(
+        "what a dead process counted is forgotten", "G12",
+        f"{PROCESSES}::test_a_dead_process_keeps_its_counts_and_loses_its_gauges",
+        (Patch("exporters/group.py", "merged([self._ended, lasting(figures)])", "self._ended"),),
+    ),
+    Mutant(
+        "every queue name is a label", "G13",
+        "tests/exporters/test_figures.py::test_s13_a_hundred_thousand_queue_names_are_a_hundred_and_other",
+        (Patch("exporters/figures.py", "if len(known) >= VALUES_MAX[label]:", "if False:"),),
+    ),
+    Mutant(
+        "every queue of the database is told by its name", "G13",
+        "tests/exporters/test_database.py::test_s13_a_hundred_thousand_queues_are_a_hundred_and_other_and_take_no_time",
+        (sql("queue_figures", "queues_max  constant int := 100;", "queues_max  constant int := 1000000;"),),
+    ),
+    Mutant(
+        "a scheduled job is behind from its making", "G8",
+        "tests/exporters/test_database.py::test_a_job_that_was_scheduled_is_behind_from_its_moment_and_not_from_its_making",
+        (sql("promote", "taken.run_at\n", "null\n"),),
+    ),
+    Mutant(
+        "whoever counts can stop a worker", "G13", f"{COUNTING}::test_a_counter_that_fails_fails_alone",
+        (Patch("telemetry/events.py", "except Exception:  # whoever counts", "except ZeroDivisionError:  # whoever counts"),),
+    ),
+    Mutant(
+        "whoever traces can stop a worker", "G13", f"{TRACING}::test_m4_a_tracer_that_fails_costs_a_span_and_no_job",
+        (Patch("telemetry/tracing.py", "    except Exception:\n", "    except ZeroDivisionError:\n"),),
+    ),
+    Mutant(
+        "an attempt does not know the one before it", "G12", f"{TRACING}::test_a_retry_is_linked_to_the_attempt_before_and_s10_tells_no_text_of_its_error",
+        (sql("claim", "split_part(job.trace, E'\\n', 3)", "split_part(job.trace, E'\\n', 2)"),),
+    ),
+)  # fmt: skip

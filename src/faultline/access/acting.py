@@ -1,0 +1,43 @@
+"""acting: one transaction in which a caller's verbs are noted as theirs."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection
+
+from faultline.access.caller import Caller
+from faultline.store import calls
+from faultline.store.call import Call
+from faultline.store.faults import named_errors
+from faultline.store.run import AsyncStore
+
+T = TypeVar("T")
+
+
+class Acting:
+    """Carries calls in the one transaction of an act."""
+
+    def __init__(self, conn: AsyncConnection[Any]) -> None:
+        self._conn = conn
+
+    async def run(self, call: Call[T]) -> T:
+        return await AsyncStore.run_in(self._conn, call)
+
+
+@asynccontextmanager
+async def acting(store: AsyncStore, caller: Caller, reason: str | None = None) -> AsyncIterator[Acting]:
+    """Act for a caller: what is run in the block commits with its end, and is noted with who and why.
+
+    >>> async def cancel(store: AsyncStore, caller: Caller, job_id: int) -> None:
+    ...     async with acting(store, caller, "a customer asked for it") as act:
+    ...         await act.run(calls.cancel(job_id))
+
+    Wake-ups belong behind the block: a NOTIFY inside it makes commits wait for each other.
+    """
+    async with store.connection() as conn:
+        with named_errors():
+            async with conn.transaction():
+                act = Acting(conn)
+                await act.run(calls.act_as(caller.actor, reason))
+                yield act

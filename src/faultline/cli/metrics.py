@@ -1,0 +1,61 @@
+"""`faultline metrics`: the figures of the whole database, once or as an endpoint of its own."""
+
+import asyncio
+import contextlib
+import signal
+from typing import TYPE_CHECKING
+
+import click
+
+from faultline.cli.options import ADDRESS, Command, told
+from faultline.cli.terminal import Terminal
+from faultline.store import calls
+
+if TYPE_CHECKING:
+    from faultline.exporters.endpoint import Address
+
+
+@click.command(cls=Command)
+@click.option(
+    "--listen", type=ADDRESS, metavar="[HOST:]PORT",
+    help="Serve them at /metrics until stopped; on loopback unless a host is named.",
+)  # fmt: skip
+@told
+def command(terminal: Terminal, listen: "Address | None") -> int:
+    """Print the figures of the whole database as Prometheus reads them: depths, lags, refusals, dead rows.
+
+    A server has them at /metrics too. Have one of them scraped, not all: these are figures of the database,
+    not of a process, and would be counted once for each.
+    """
+    from faultline.exporters import prometheus
+    from faultline.exporters.database import of_rows
+
+    prometheus.need_client()
+    if listen is not None:
+        return asyncio.run(_serve(terminal, listen))
+    with terminal.database() as session:
+        body, _ = prometheus.render(of_rows(session.run(calls.metrics())))
+    click.echo(body.decode(), nl=False)
+    return 0
+
+
+async def _serve(terminal: Terminal, address: "Address") -> int:
+    from faultline.exporters.endpoint import Endpoint
+    from faultline.exporters.prometheus import ServerMetrics
+    from faultline.store.run import AsyncStore
+    from faultline.telemetry import configure_logging
+
+    settings = terminal.settings()
+    configure_logging(level="warning" if terminal.quiet else settings.log)
+    astore = AsyncStore(settings.require_dsn(), prepare=settings.pooler == "none", connections_max=1)
+    endpoint = Endpoint(address, ServerMetrics(astore).scrape)
+    serving = asyncio.create_task(endpoint.run())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
+    terminal.remark(f"metrics at http://{address}/metrics")
+    try:
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+    finally:
+        await astore.close()
+    return 0

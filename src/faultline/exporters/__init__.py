@@ -1,0 +1,1 @@
+"""What Faultline tells other systems about itself: metrics for Prometheus, traces for OpenTelemetry."""

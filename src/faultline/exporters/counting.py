@@ -1,0 +1,178 @@
+"""Listens to the events of this process, and counts."""
+
+import platform
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, Final
+
+import faultline
+from faultline.exporters.figures import Figures
+from faultline.telemetry import listen
+
+ANSWERS: Final = ("succeeded", "failed", "dead", "running", "gone")
+CHORES: Final = (
+    "reap",
+    "promote",
+    "rescue",
+    "floors",
+    "partitions",
+    "quarantine",
+    "prune",
+    "drop_partitions",
+)
+
+FROM_THE_START: Final = (
+    ("leases_renewed", ()), ("leases_taken_over", ()), ("pacemaker_restarts", ()), ("process_restarts", ()),
+    ("watchdog_rounds", ()), *(("commits_resolved", (answer,)) for answer in ANSWERS),
+    *(("watchdog_chores_failed", (chore,)) for chore in CHORES),
+)  # fmt: skip
+"""Series whose labels are known beforehand: there at zero, since a rate needs one to start from."""
+
+
+class Counting:
+    """Turns events into figures, in whatever thread they happen.
+
+    >>> counting = Counting()
+    >>> stop = counting.start()
+    >>> from faultline.telemetry import emit
+    >>> emit("stale_write_blocked", queue="default", reason="token_mismatch")
+    >>> counting.figures.snapshot()["stale_writes_refused"]
+    {('default', 'token_mismatch'): 1.0}
+    >>> stop()
+    """
+
+    def __init__(self) -> None:
+        self.figures = Figures()
+        self.figures.set("build_info", (faultline.__version__, platform.python_version()), 1)
+        for name, labels in FROM_THE_START:
+            self.figures.add(name, labels, 0)
+        self._kinds: dict[str, Callable[[dict[str, Any]], None]] = {
+            "enqueued": self._enqueued, "jobs_claimed": self._claimed, "jobs_settled": self._settled,
+            "job_crashed": self._crashed, "stale_write_blocked": self._refused,
+            "lease_expired": self._expired,
+            "recovered": self._recovered, "zombie_refused": self._zombie, "commit_resolved": self._resolved,
+            "worker_state": self._worker, "round_made": self._round, "watchdog_state": self._watchdog,
+            "chore_failed": self._chore, "process_ended": self._restarted,
+        }  # fmt: skip
+
+    def start(self) -> Callable[[], None]:
+        """Count from now on; returns how to stop."""
+        return listen(self)
+
+    def __call__(self, name: str, facts: dict[str, Any]) -> None:
+        if count := self._kinds.get(name):
+            count(facts)
+
+    def _enqueued(self, facts: dict[str, Any]) -> None:
+        self.figures.add("jobs_enqueued", (facts["queue"], facts["task"]), facts.get("jobs", 1))
+
+    def _claimed(self, facts: dict[str, Any]) -> None:
+        figures, waits = self.figures, defaultdict[str, list[float]](list)
+        acquired, retried = defaultdict[str, int](int), defaultdict[tuple[str, str], int](int)
+        for queue, task, attempt, waited in facts["jobs"]:
+            acquired[queue] += 1
+            if attempt > 1:
+                retried[queue, task] += 1
+            if waited is not None:
+                waits[queue].append(waited)
+        for queue, times in acquired.items():
+            figures.add("leases_acquired", (queue,), times)
+        for kind, times in retried.items():
+            figures.add("retries", kind, times)
+        for queue, seconds in waits.items():
+            figures.observe("job_pickup_seconds", (queue,), seconds)
+        figures.observe("claim_duration_seconds", (), [facts["seconds"]])
+
+    def _settled(self, facts: dict[str, Any]) -> None:
+        ended = defaultdict[tuple[str, str, str], int](int)
+        took = defaultdict[tuple[str, str], list[float]](list)
+        for queue, task, outcome, seconds in facts["jobs"]:
+            ended[queue, task, outcome] += 1
+            if seconds is not None:
+                took[queue, task].append(seconds)
+        for kind, times in ended.items():
+            self.figures.add("jobs_settled", kind, times)
+        for job, values in took.items():
+            self.figures.observe("job_duration_seconds", job, values)
+
+    def _crashed(self, facts: dict[str, Any]) -> None:
+        self.figures.add("crashes", (facts["task"], facts["signature"] or "unknown"))
+
+    def _refused(self, facts: dict[str, Any]) -> None:
+        self.figures.add("stale_writes_refused", (facts["queue"], facts["reason"]))
+
+    def _expired(self, facts: dict[str, Any]) -> None:
+        self.figures.add("leases_expired", (facts["queue"],))
+
+    def _recovered(self, facts: dict[str, Any]) -> None:
+        self.figures.add("leases_taken_over")
+        self.figures.observe("recovery_seconds", (), [facts["seconds"]])
+
+    def _zombie(self, facts: dict[str, Any]) -> None:
+        self.figures.observe("zombie_seconds", (), [facts["seconds"]])
+
+    def _resolved(self, facts: dict[str, Any]) -> None:
+        self.figures.add("commits_resolved", (facts["answer"],))
+
+    def _worker(self, facts: dict[str, Any]) -> None:
+        put, busy, stuck = self.figures.set, facts["running"], facts["stuck"]
+        for state, many in ("busy", busy), ("stuck", stuck), ("idle", max(0, facts["slots"] - busy - stuck)):
+            put("worker_slots", (state,), many)
+        put("worker_jobs_in_hand", (), facts["in_hand"])
+        put("worker_jobs_buffered", (), facts["buffered"])
+        put("worker_listening", (), facts["listening"])
+        put("worker_outage_seconds", (), facts["outage_seconds"])
+        put("leases_renewed", (), facts["renewed"])
+        put("pacemaker_beats", ("ok",), facts["beats"] - facts["beats_in_vain"])
+        put("pacemaker_beats", ("failed",), facts["beats_in_vain"])
+        put("pacemaker_beat_age_seconds", (), facts["beat_age"])
+        put("pacemaker_restarts", (), facts["pacemakers_replaced"])
+        put("processes", (), 1)
+        for pool, (size, lent) in facts["connections"].items():
+            put("pool_connections", (pool, "lent"), lent)
+            put("pool_connections", (pool, "idle"), size - lent)
+
+    def _round(self, facts: dict[str, Any]) -> None:
+        self.figures.add("watchdog_rounds")
+        self.figures.observe("watchdog_round_seconds", (), [facts["seconds"]])
+
+    def _watchdog(self, facts: dict[str, Any]) -> None:
+        self.figures.set("watchdog_leads", (), facts["leads"])
+
+    def _chore(self, facts: dict[str, Any]) -> None:
+        self.figures.add("watchdog_chores_failed", (facts["chore"],))
+
+    def _restarted(self, facts: dict[str, Any]) -> None:
+        self.figures.add("process_restarts")
+
+
+_one: Counting | None = None
+_making = threading.Lock()
+
+
+def counting() -> Counting:
+    """The one that counts in this process, started when it is first asked for.
+
+    >>> counting() is counting()
+    True
+    >>> reset()
+    """
+    global _one, _stop
+    with _making:
+        if _one is None:
+            _one = Counting()
+            _stop = _one.start()
+        return _one
+
+
+def reset() -> None:
+    """Stop counting and forget what was counted; for tests."""
+    global _one
+    with _making:
+        if _one is not None:
+            _stop()
+        _one = None
+
+
+_stop: Callable[[], None] = lambda: None  # noqa: E731

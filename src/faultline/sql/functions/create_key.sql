@@ -1,0 +1,28 @@
+-- Make an API key: its hash comes from whoever made the secret, which is never sent here. One live key a name.
+create function faultline.create_key(
+  id text, hash bytea, name text, scopes text[], queues text[] default null, expires_at faultline.moment default null)
+returns setof faultline.key_list
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+  perform faultline.be_durable();
+  perform faultline.hold_key_name(create_key.name);
+  if exists (select from faultline.key_list as key where key.name = create_key.name and key.live) then
+    raise exception 'there is a live API key named %', quote_literal(create_key.name)
+      using errcode = 'LS004', hint = 'Rotate it, revoke it, or choose another name.';
+  end if;
+  if create_key.expires_at <= faultline.now() then
+    raise exception 'an API key that expired before it was made is of no use' using errcode = 'LS005';
+  end if;
+
+  insert into faultline.api_keys (id, hash, name, scopes, queues, created_at, expires_at)
+  values (create_key.id, create_key.hash, create_key.name, create_key.scopes, create_key.queues, faultline.now(),
+          create_key.expires_at);
+  perform faultline.note_act('create_key', detail => jsonb_build_object(
+    'key', create_key.id, 'name', create_key.name, 'scopes', create_key.scopes, 'queues', create_key.queues));
+  return query select * from faultline.key_list as key where key.id = create_key.id;
+end;
+$$;

@@ -1,0 +1,43 @@
+-- Figures of the whole database, for one exporter to ask every few seconds: what they cost has a bound, however many jobs and queues
+-- there are. A count stops at its limit and is then a lower bound; queues beyond the first hundred are told as `other`.
+create function faultline.metrics()
+returns table (name text, labels text[], value double precision)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  moment timestamptz := faultline.now();
+begin
+  return query
+  select * from faultline.queue_figures(moment)
+  union all
+  select * from faultline.table_figures()
+  union all
+  select 'refusals', array[counted.reason], sum(counted.times)::double precision
+  from (
+    select noted.reason, noted.times from (select kept.reason, kept.times from faultline.refusals as kept limit 10000) as noted
+    union all
+    select known.reason, 0 from unnest(array['token_mismatch', 'settled', 'cancelled', 'gone']) as known (reason)
+  ) as counted
+  group by counted.reason
+  union all
+  select 'workers', array[case when known.silent then 'silent' else 'alive' end], count(*)::double precision
+  from faultline.list_workers(most => 10000) as known
+  group by 2
+  union all
+  select 'claims', '{}', case when drawn.is_called then drawn.last_value else 0 end::double precision
+  from faultline.tokens as drawn
+  union all
+  select 'round_age_seconds', '{}', extract(epoch from moment - nullif(last.round_at, '-infinity'))::double precision
+  from faultline.rounds as last
+  where isfinite(last.round_at)
+  union all
+  -- Sessions of others are visible to members of pg_read_all_stats only; to anyone else this is the oldest of our own.
+  select 'oldest_transaction_seconds', '{}',
+         coalesce(max(extract(epoch from clock_timestamp() - session.xact_start)), 0)::double precision
+  from pg_stat_activity as session
+  where session.pid <> pg_backend_pid() and session.backend_type = 'client backend' and session.datname = current_database();
+end;
+$$;

@@ -1,0 +1,44 @@
+"""The pools that handlers borrow from in job.transaction; where there is no database, what says so."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from faultline.errors import NoDatabase
+from faultline.store.lean import LeanConnection, PlainConnection
+from faultline.store.run import AsyncStore, Store
+
+
+def stores(dsn: str | None, pooler: str, *, threads: int, coroutines: int) -> tuple[Store, AsyncStore]:
+    """A pool for handlers in threads and one for those in the loop, each made when first needed."""
+    if dsn is None:
+        return NoStore(""), NoAsyncStore("")
+    prepare = pooler == "none"
+    return (
+        Store(dsn, prepare=prepare, connections_max=threads),
+        AsyncStore(dsn, prepare=prepare, connections_max=coroutines),
+    )
+
+
+def _no_database() -> NoDatabase:
+    return NoDatabase(
+        "job.transaction() needs a connection to the database, and this worker knows a server only: give it "
+        "the DSN as well (--dsn or FAULTLINE_DSN), or have the handler return its result"
+    )
+
+
+class NoStore(Store):
+    """Stands where a worker that works over a server has no database."""
+
+    @contextmanager
+    def connection(self) -> Iterator[PlainConnection]:
+        raise _no_database()
+        yield
+
+
+class NoAsyncStore(AsyncStore):
+    """The same for the loop."""
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[LeanConnection]:
+        raise _no_database()
+        yield

@@ -1,0 +1,73 @@
+"""A store for async code, keys to show, and a doorman with a clock of his own."""
+
+import asyncio
+
+import pytest
+
+from faultline.access import Doorman, acting, mint
+from faultline.store import calls
+from faultline.store.run import AsyncStore
+
+
+@pytest.fixture
+def aio():
+    """Carry a coroutine to its end, all of a test's in one loop."""
+    with asyncio.Runner() as runner:
+        yield runner.run
+
+
+@pytest.fixture
+def astore(aio, database):
+    """Calls carried by async code to the test's own database, over one connection."""
+    store = AsyncStore(database, connections_max=1)
+    yield store
+    aio(store.close())
+
+
+@pytest.fixture
+def acted(aio, astore):
+    """Carry calls as one act of a caller."""
+
+    async def act(caller, reason, *asked):
+        async with acting(astore, caller, reason) as carrier:
+            return [await carrier.run(call) for call in asked]
+
+    return lambda *told: aio(act(*told))
+
+
+class Ticking:
+    """A monotonic clock that only moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def ticking():
+    return Ticking()
+
+
+@pytest.fixture
+def doorman(astore, ticking):
+    return Doorman(astore, clock=ticking)
+
+
+@pytest.fixture
+def who(aio, doorman):
+    """Show a key to the doorman."""
+    return lambda text, loopback=False: aio(doorman.who(text, loopback=loopback))
+
+
+@pytest.fixture
+def made(store):
+    """Make a key of these rights; it comes with its text."""
+
+    def make(name="ops", scopes=("read",), queues=None, expires_at=None):
+        key = mint()
+        store.run(calls.create_key(key.id, key.hash, name, scopes, queues, expires_at))
+        return key
+
+    return make

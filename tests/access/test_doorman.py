@@ -1,0 +1,173 @@
+"""A doorman lets in whoever shows a living key, as what that key says, and nobody else."""
+
+from datetime import timedelta
+
+import pytest
+
+from faultline.access import CACHE_SECONDS_MAX, LOOPBACK, Caller, mint
+from faultline.access.doorman import CACHED_MAX
+from faultline.errors import NotAllowed, NotAuthenticated
+from faultline.store import calls
+
+
+def test_a_key_opens_the_door_as_what_it_says(who, made):
+    key = made("mailer", ["enqueue", "read"], ["mail"])
+
+    caller = who(key.text)
+
+    assert caller == Caller("mailer", frozenset({"enqueue", "read"}), frozenset({"mail"}), key.id)
+
+
+def test_without_a_key_the_machine_itself_may_look_and_nobody_else(who):
+    assert who(None, loopback=True) == LOOPBACK
+    assert LOOPBACK.scopes == {"read"}
+
+    for nothing in (None, ""):
+        with pytest.raises(NotAuthenticated):
+            who(nothing)
+
+
+def test_a_wrong_key_is_no_key_even_on_the_machine_itself(who):
+    with pytest.raises(NotAuthenticated):
+        who(mint().text, loopback=True)
+
+
+def mangled(text):
+    """Keys that are nearly this one."""
+    head, secret = text[:17], text[17:]
+    yield head + ("B" if secret[0] == "A" else "A") + secret[1:]
+    yield text[:-1] + ("B" if text[-1] == "A" else "A")
+    yield text[:-1]
+    yield text + "A"
+    yield text.upper()
+    yield " " + text
+    yield head + mint().text[17:]
+    yield mint().text[:17] + secret
+    yield head
+    yield "flk__"
+    yield "Bearer " + text
+    yield "' or true --"
+    yield "\ud800\x00" * 10_000
+
+
+def test_a_key_that_is_nearly_right_is_wrong(who, made):
+    key = made()
+
+    for wrong in mangled(key.text):
+        with pytest.raises(NotAuthenticated):
+            who(wrong)
+
+
+def test_what_is_wrong_with_a_key_is_not_said(who, made, store, clock):
+    expired = made("expired", expires_at=clock.now() + timedelta(hours=1))
+    clock.advance(hours=2)
+    revoked = made("revoked")
+    store.run(calls.revoke_key(revoked.id))
+
+    said = []
+    for text in (expired.text, revoked.text, mint().text, "nonsense"):
+        with pytest.raises(NotAuthenticated) as refusal:
+            who(text)
+        said.append(str(refusal.value))
+
+    assert len(set(said)) == 1
+
+
+def test_a_key_opens_nothing_after_its_last_moment(who, made, clock, ticking):
+    key = made(expires_at=clock.now() + timedelta(hours=1))
+    who(key.text)
+
+    clock.advance(hours=1)
+    ticking.seconds += CACHE_SECONDS_MAX
+
+    with pytest.raises(NotAuthenticated):
+        who(key.text)
+
+
+def test_a_revoked_key_opens_nothing_within_five_seconds(who, made, store, ticking):
+    key = made()
+    who(key.text)
+    store.run(calls.revoke_key(key.id))
+
+    ticking.seconds += CACHE_SECONDS_MAX
+
+    assert CACHE_SECONDS_MAX <= 5
+    with pytest.raises(NotAuthenticated):
+        who(key.text)
+
+
+def test_between_two_looks_the_database_is_not_asked(who, made, db, ticking):
+    key = made()
+    who(key.text)
+    db.execute("delete from faultline.api_keys")
+
+    ticking.seconds += CACHE_SECONDS_MAX - 0.1
+
+    assert (who(key.text)).name == "ops"
+
+
+def test_what_a_doorman_remembers_is_bounded_and_opens_nothing(who, doorman, made):
+    key = made()
+    for number in range(CACHED_MAX + 10):
+        with pytest.raises(NotAuthenticated):
+            who(f"no key {number}")
+    who(key.text)
+
+    assert len(doorman._remembered) == CACHED_MAX
+    assert key.text not in repr(vars(doorman))
+
+
+def test_the_last_use_is_written_at_most_once_a_minute(who, made, store, clock, ticking):
+    key = made()
+
+    def used_after(seconds):
+        clock.advance(seconds=seconds)
+        ticking.seconds += CACHE_SECONDS_MAX
+        who(key.text)
+        return store.run(calls.list_keys())[0].last_used_at
+
+    first, again, later = [used_after(seconds) for seconds in (0, 30, 60)]
+
+    assert first is not None
+    assert again == first
+    assert later > first + timedelta(seconds=60)
+
+
+def test_a_wrong_key_with_a_right_id_is_no_use_of_it(who, made, store):
+    key = made()
+
+    with pytest.raises(NotAuthenticated):
+        who(f"flk_{key.id}_{mint().text[17:]}")
+
+    assert store.run(calls.list_keys())[0].last_used_at is None
+
+
+@pytest.mark.parametrize("scope", ["enqueue", "read", "work", "operate", "admin"])
+def test_a_caller_may_what_its_scopes_say(scope):
+    caller = Caller("c", frozenset({scope}), None)
+    others = {"enqueue", "read", "work", "operate", "admin"} - {scope}
+
+    caller.require(scope)
+    caller.require(scope, "any")
+    for other in others:
+        if scope == "admin":
+            caller.require(other, "any")
+        else:
+            with pytest.raises(NotAllowed, match=other):
+                caller.require(other)
+
+
+def test_a_caller_may_it_on_its_queues_alone():
+    caller = Caller("c", frozenset({"admin"}), frozenset({"mail", "sms"}))
+
+    caller.require("operate", "mail")
+    for queue in ("billing", "Mail", "mail.", "*", ""):
+        with pytest.raises(NotAllowed, match="queue"):
+            caller.require("operate", queue)
+    with pytest.raises(NotAllowed):
+        caller.require_everywhere("admin")
+
+
+def test_a_scope_that_is_none_is_a_mistake_of_ours():
+    with pytest.raises(ValueError, match="no scope"):
+        Caller("c", frozenset({"admin"}), None).require("opperate")
