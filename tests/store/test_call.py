@@ -36,6 +36,7 @@ SAMPLES = {
     "id": "c0ffeec0ffee", "new_id": "facadefacade", "hash": bytes(32), "scopes": ["read"], "actor": "a", "verb": "cancel",
     "expires_at": datetime(2100, 1, 1, tzinfo=UTC), "overlap": timedelta(days=1),
     "acts_retention": timedelta(days=365),
+    "states": ["dead"], "key": "k", "ids": [1], "since": datetime(2026, 1, 1, tzinfo=UTC),
     "signature": "SIGSEGV", "alone": True, "max_crashes": 3,
 }  # fmt: skip
 KEYED = new_job(

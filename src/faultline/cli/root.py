@@ -12,8 +12,8 @@ from faultline.cli.failing import exit_code_of, line_of
 from faultline.cli.options import Group
 
 COMMANDS: Final = (
-    "dev", "demo", "drill", "worker", "migrate", "enqueue", "jobs", "queues", "workers", "ledger", "audit",
-    "bench", "health", "doctor", "version",
+    "dev", "demo", "drill", "worker", "server", "migrate", "enqueue", "jobs", "queues", "workers", "ledger",
+    "audit", "bench", "health", "doctor", "version",
 )  # fmt: skip
 """In the order a newcomer meets them, which is also the order of the help."""
 

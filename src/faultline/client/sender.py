@@ -44,10 +44,10 @@ class Sender:
 
     def enqueue(self, new: NewJob) -> int:
         """Put one job in its queue, on a connection of our own."""
-        call, hint = calls.enqueue(new), self._hint_with(new)
+        call, hint = calls.enqueue(new), self.hint_with(new)
         reach("enqueue.sending")
         try:
-            with _unknown_when_unanswered(new.key is None):
+            with unknown_when_unanswered(new.key is None):
                 job_id = self.run(call, "enqueue", hint)
         except ServerUnavailable:
             if new.key is None:
@@ -61,10 +61,10 @@ class Sender:
 
     async def aenqueue(self, new: NewJob) -> int:
         """Put one job in its queue, on a connection of our own."""
-        call, hint = calls.enqueue(new), self._hint_with(new)
+        call, hint = calls.enqueue(new), self.hint_with(new)
         reach("enqueue.sending")
         try:
-            with _unknown_when_unanswered(new.key is None):
+            with unknown_when_unanswered(new.key is None):
                 job_id = await self.arun(call, hint)
         except ServerUnavailable:
             if new.key is None:
@@ -105,7 +105,7 @@ class Sender:
             await self.ahint(queue)
         return bulk.ids
 
-    def _hint_with(self, new: NewJob) -> Call[None] | None:
+    def hint_with(self, new: NewJob) -> Call[None] | None:
         """The hint to send along with a job, unless one was sent a moment ago: then another follows later."""
         return calls.wake(new.queue) if is_due(new) and self._hints.leads(new.queue) else None
 
@@ -163,7 +163,7 @@ def _only_a_hint(queue: str) -> Iterator[None]:
 
 
 @contextmanager
-def _unknown_when_unanswered(matters: bool) -> Iterator[None]:
+def unknown_when_unanswered(matters: bool) -> Iterator[None]:
     """Say OutcomeUnknown when the reply to a write was lost and no row could tell."""
     try:
         yield

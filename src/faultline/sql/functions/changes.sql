@@ -1,0 +1,56 @@
+-- Leases that ended at or after a moment, oldest first: what a live stream of the ledger reads, again and again.
+-- The ledger has no index by time, and a completion shall not pay for one. But its ranges only grow at their ends: so each is
+-- read backwards from there, in steps that double, until a step holds nothing young enough. The one place that knows of ctid.
+create function faultline.changes(since timestamptz, most int default 1000)
+returns setof faultline.entries
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  pages_max  constant bigint := 1024;
+  part       regclass;
+  top        bigint;
+  bottom     bigint;
+  step       bigint;
+  young      boolean;
+  ids        bigint[] := '{}';
+  slots      bigint[] := '{}';
+  more_ids   bigint[];
+  more_slots bigint[];
+begin
+  for part in select tree.inhrelid::regclass from pg_inherits as tree where tree.inhparent = 'faultline.ledger'::regclass loop
+    top := pg_relation_size(part) / current_setting('block_size')::bigint;
+    bottom := top;
+    step := 4;
+    young := top > 0;
+    while young and bottom > 0 and top - bottom < pages_max loop
+      bottom := greatest(bottom - step, 0);
+      step := step * 2;
+      execute format(
+        'select exists (select from %s as entry where entry.ctid >= $1 and entry.ctid < $2 and entry.settled_at >= $3)', part)
+      into young
+      using format('(%s,0)', bottom)::tid, format('(%s,0)', least(bottom + step / 2, top))::tid, changes.since;
+    end loop;
+    continue when top = 0;
+    execute format(
+      'select array_agg(young.job_id), array_agg(young.slot) from ('
+      'select entry.job_id, entry.slot from %s as entry where entry.ctid >= $1 and entry.settled_at >= $2 '
+      'order by entry.settled_at desc limit $3) as young', part)
+    into more_ids, more_slots
+    using format('(%s,0)', bottom)::tid, changes.since, changes.most;
+    ids := ids || more_ids;
+    slots := slots || more_slots;
+  end loop;
+
+  return query
+  select entry.job_id, entry.token, entry.outcome::text, entry.attempt::int, entry.worker, worker.name, entry.claimed_at,
+         entry.settled_at, left(entry.error, 500), entry.task::text, lane.queue::text
+  from unnest(ids, slots) as young (job_id, slot)
+  join faultline.ledger as entry on entry.job_id = young.job_id and entry.slot = young.slot
+  join faultline.lanes as lane on lane.id = entry.lane
+  left join faultline.workers as worker on worker.id = entry.worker
+  order by entry.settled_at desc, entry.job_id desc
+  limit changes.most;
+end;
+$$;
