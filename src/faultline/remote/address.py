@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from faultline.errors import ConfigError
 
-PORT: Final = 50051
+PORT: Final = 8001
 """Where a server listens for gRPC unless it is told otherwise."""
 
 KEY_CHARS_MAX: Final = 512
@@ -26,7 +26,7 @@ class Address:
 
     >>> address = Address.read("grpcs://queue.example, grpcs://spare.example:7000", "flk_secret")
     >>> address.targets, address.secure, "flk_secret" in repr(address)
-    (('queue.example:50051', 'spare.example:7000'), True, False)
+    (('queue.example:8001', 'spare.example:7000'), True, False)
     """
 
     targets: tuple[str, ...]
@@ -50,7 +50,7 @@ class Address:
         """An address as it is typed: URLs with commas between them, each of them the same kind."""
         urls = [_read_url(word.strip()) for word in server.split(",") if word.strip()]
         if not urls:
-            raise ConfigError("no server was named; give its URL, such as grpc://localhost:50051")
+            raise ConfigError("no server was named; give its URL, such as grpc://localhost:8001")
         if len({secure for secure, _ in urls}) > 1:
             raise ConfigError(
                 "either all servers are spoken to with TLS or none of them; use one kind of URL"
@@ -77,7 +77,7 @@ class Address:
         """Arguments first, then FAULTLINE_SERVER, FAULTLINE_API_KEY and the like; None if no server is named.
 
         >>> Address.find(environment={"FAULTLINE_SERVER": "queue.example"}).targets
-        ('queue.example:50051',)
+        ('queue.example:8001',)
         """
         server = server or environment.get("FAULTLINE_SERVER")
         if not server:

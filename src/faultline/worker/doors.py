@@ -66,7 +66,7 @@ class Doors(Protocol):
         """Raise, with the reason and the remedy, unless the other side is one that we can work with."""
         ...
 
-    def lines(self) -> Lines: ...
+    def lines(self, config: WorkerConfig) -> Lines: ...
 
     async def listen(self, heard: Heard, pause: Callable[[], float]) -> None:
         """Call `heard` with each queue that may have work, until cancelled."""
@@ -103,7 +103,7 @@ class Direct:
         async with await aconnect(self.settings.require_dsn()) as conn:
             await agreet(conn)
 
-    def lines(self) -> Lines:
+    def lines(self, config: WorkerConfig) -> Lines:
         dsn, prepare = self.settings.require_dsn(), self.settings.pooler == "none"
         batches, singles = Line(dsn, prepare=prepare), Line(dsn, prepare=prepare)
         return Lines(Line(dsn, prepare=prepare, raw_moments=True), batches, singles)
