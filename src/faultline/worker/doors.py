@@ -3,7 +3,7 @@
 import os
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from faultline.config import Settings, WorkerConfig
@@ -38,11 +38,12 @@ class Lines(NamedTuple):
     singles: Carrier
 
 
-class Pacing(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Pacing:
     """Which program is the pacemaker, and how it reaches whoever it beats to."""
 
     module: str
-    told: dict[str, Any]
+    told: dict[str, Any] = field(repr=False)
     """Told over a pipe, never on a command line: it may hold a password, or an API key."""
 
 
