@@ -6,6 +6,7 @@ from proof.mutants import (
     of_the_cases,
     of_the_commit,
     of_the_fence,
+    of_the_server,
     of_the_worker,
     of_time,
 )
@@ -19,4 +20,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_commit.MUTANTS,
     *of_the_worker.MUTANTS,
     *of_the_cases.MUTANTS,
+    *of_the_server.MUTANTS,
 )
