@@ -10,11 +10,12 @@ from faultline.errors import LeaseLost
 from faultline.lease import Lease
 from faultline.remote.serving.assigning import Granted, Wish
 from faultline.remote.serving.bell import Waiter
-from faultline.remote.serving.desk import TROUBLE, Desk, trouble_of
+from faultline.remote.serving.desk import Desk, trouble_of
 from faultline.remote.serving.gate import Context, Gate, unary
 from faultline.remote.serving.problems import STOPPING, TOO_MANY, TurnedAway, answering
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.session import PART_SHARE, Session
+from faultline.remote.serving.settling import TROUBLE
 from faultline.remote.serving.translate import REASONS, claim_id, in_parts, refusal
 from faultline.rpc.v1 import worker_pb2, worker_pb2_grpc
 from faultline.store import calls
