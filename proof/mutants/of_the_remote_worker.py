@@ -2,8 +2,8 @@
 
 from proof.mutants.mutant import Mutant, Patch, worker
 
-WORKER = "tests/remote/test_worker.py"
-OUTAGE = "tests/remote/test_outage.py"
+WORKER = "tests/remote_worker/test_worker.py"
+OUTAGE = "tests/remote_worker/test_outage.py"
 
 MUTANTS = (
     Mutant(

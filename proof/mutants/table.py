@@ -7,6 +7,7 @@ from proof.mutants import (
     of_the_commit,
     of_the_fence,
     of_the_remote_worker,
+    of_the_server,
     of_the_worker,
     of_time,
 )
@@ -21,4 +22,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_worker.MUTANTS,
     *of_the_cases.MUTANTS,
     *of_the_remote_worker.MUTANTS,
+    *of_the_server.MUTANTS,
 )

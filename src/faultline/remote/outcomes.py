@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from faultline.bounds import ATTEMPTS_MAX
 from faultline.errors import CannotConnect, FaultlineError, InputError, ServerUnavailable
 from faultline.remote.channel import REASONS, lease_lost
 from faultline.remote.words import Args, milliseconds
@@ -60,8 +59,7 @@ def _failed(error: str, delay: timedelta) -> rpc.Failed:
 def _crashed(args: Args) -> rpc.Crashed:
     crashed = rpc.Crashed(
         error=args["error"], signature=args["signature"], alone=args["alone"],
-        # A task that is never given up for its crashes has no more of them than it has attempts.
-        max_crashes=ATTEMPTS_MAX if args["max_crashes"] is None else args["max_crashes"],
+        max_crashes=args["max_crashes"],
     )  # fmt: skip
     if args["delay"] is not None:
         crashed.delay_ms = milliseconds(args["delay"])

@@ -2,7 +2,7 @@
 
 try:
     import google.protobuf
-    import grpc
+    import grpc  # noqa: F401
 except ImportError as error:
     from faultline.errors import ConfigError
 

@@ -6,17 +6,15 @@ from datetime import timedelta
 from typing import Final
 from uuid import uuid4
 
-import psycopg
-
 from faultline import __version__, bounds
 from faultline.access import Caller
-from faultline.errors import CannotConnect, DatabaseError, InputError, OutOfBounds
+from faultline.errors import CannotConnect, InputError, OutOfBounds
 from faultline.remote.serving.assigning import Assigner, Wish
 from faultline.remote.serving.bell import Bell
 from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.problems import PROTOCOL, TurnedAway, told_of
 from faultline.remote.serving.rights import Rights
-from faultline.remote.serving.settling import Settling
+from faultline.remote.serving.settling import TROUBLE, Settling
 from faultline.remote.serving.translate import ENDS, PULSES, claim_id, leases, milliseconds, span
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
@@ -26,9 +24,6 @@ from faultline.worker.settle import as_text
 PROTOCOL_VERSION: Final = 1
 NAME_CHARS_MAX: Final = 255
 QUEUES_MAX: Final = 1_000
-
-TROUBLE: Final = (DatabaseError, psycopg.Error, TimeoutError)
-"""What the database may do to a call that was itself in order."""
 
 
 class Desk:

@@ -17,10 +17,11 @@ from faultline.access import Caller
 from faultline.errors import DatabaseError, FaultlineError
 from faultline.remote.serving.assigning import Granted
 from faultline.remote.serving.bell import Waiter
-from faultline.remote.serving.desk import TROUBLE, Desk, trouble_of
+from faultline.remote.serving.desk import Desk, trouble_of
 from faultline.remote.serving.gate import Context, Gate
 from faultline.remote.serving.problems import MALFORMED, TOO_MANY, TurnedAway
 from faultline.remote.serving.rights import Rights
+from faultline.remote.serving.settling import TROUBLE
 from faultline.remote.serving.translate import in_parts
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls

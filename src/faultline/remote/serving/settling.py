@@ -2,27 +2,36 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Final, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 import psycopg
 
 from faultline import bounds
 from faultline.errors import CannotConnect, DatabaseError, FaultlineError, InputError, LeaseLost
 from faultline.lease import Lease
-from faultline.outcome import Cancel, Crashed, Dead, Done, Failed, Outcome, Released, Snooze
 from faultline.remote.serving.problems import MALFORMED, TurnedAway, told_of
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.translate import leases, refusal, span
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
+from faultline.store.call import Call
 from faultline.store.rows import Answer
 from faultline.store.run import AsyncStore
-from faultline.worker.settle import RETRY_PAUSE, as_text, settle
+from faultline.worker.settle import RETRY_PAUSE, as_text
 
 ERROR_CHARS_MAX: Final = 8_192
 
-Item = tuple[int, Lease, Outcome | str]
-"""Its place in the message, its lease, and its outcome, or a problem that only reading it showed."""
+TROUBLE: Final = (DatabaseError, psycopg.Error, TimeoutError)
+"""What the database may do to a call that was itself in order."""
+
+
+class Item(NamedTuple):
+    """One result: its place in the message, its lease, and the one write that records it."""
+
+    index: int
+    lease: Lease
+    kind: str
+    call: Call[Any]
 
 
 class Settling:
@@ -35,31 +44,24 @@ class Settling:
         self, results: worker_pb2.Results, worker: int | None, rights: Rights, most: int
     ) -> worker_pb2.Settled:
         """Record all of them; in `rest`, one line for each that was not accepted."""
-        items: list[Item] = []
-        rest: list[worker_pb2.Unsettled] = []
         named = leases(results.items, most)
-        theirs = await rights.keep(named)
-        for index, (lease, result) in enumerate(zip(named, results.items, strict=True)):
-            if lease not in theirs:  # as if it did not exist: whether it does is not said
-                rest.append(_refused(index, lease, "gone", None))
-                continue
-            try:
-                items.append((index, lease, outcome_of(result)))
-            except InputError as error:
-                rest.append(_invalid(index, error))
-        done = [item for item in items if isinstance(item[2], Done)]
-        failed = [item for item in items if isinstance(item[2], Failed)]
-        for batch, many in ((done, _complete_many), (failed, _fail_many)):
-            if batch:
+        try:
+            theirs = await rights.keep(named)
+        except TROUBLE as trouble:
+            rest = [_in_trouble(index, trouble) for index in range(len(named))]
+            return worker_pb2.Settled(id=results.id, rest=rest)
+        items, rest = _read(results, named, theirs)
+        for kind, many in (("done", _complete_many), ("failed", _fail_many)):
+            if batch := [item for item in items if item.kind == kind]:
                 rest += await self._settle_many(batch, many(batch, worker), worker)
         for item in items:
-            if not isinstance(item[2], Done | Failed):
+            if item.kind not in ("done", "failed"):
                 rest += await self._settle_one(item, worker)
         accepted = len(results.items) - len(rest)
         return worker_pb2.Settled(id=results.id, accepted=accepted, rest=rest)
 
     async def _settle_many(
-        self, batch: list[Item], call: calls.Call[list[Answer]], worker: int | None
+        self, batch: list[Item], call: Call[list[Answer]], worker: int | None
     ) -> list[worker_pb2.Unsettled]:
         """One call for all of them; who is not answered for got through."""
         try:
@@ -69,58 +71,79 @@ class Settling:
             for item in batch:
                 rest += await self._settle_one(item, worker)
             return rest
-        except (DatabaseError, psycopg.Error, TimeoutError) as trouble:
-            return [_in_trouble(index, trouble) for index, _, _ in batch]
-        places = {lease[:2]: index for index, lease, _ in batch}
+        except TROUBLE as trouble:
+            return [_in_trouble(item.index, trouble) for item in batch]
+        places = {item.lease[:2]: item.index for item in batch}
         return [_answered(places[answer.job_id, answer.token], answer) for answer in answers]
 
     async def _settle_one(self, item: Item, worker: int | None) -> list[worker_pb2.Unsettled]:
-        index, lease, outcome = item
-        assert not isinstance(outcome, str)
         try:
-            await self._store.run(settle(lease, outcome))
+            await self._store.run(item.call)
         except LeaseLost:
-            return [await self._note_refusal(index, lease, worker)]
+            return [await self._note_refusal(item, worker)]
         except InputError as error:
-            return [_invalid(index, error)]
-        except (DatabaseError, psycopg.Error, TimeoutError) as trouble:
-            return [_in_trouble(index, trouble)]
+            return [_invalid(item.index, error)]
+        except TROUBLE as trouble:
+            return [_in_trouble(item.index, trouble)]
         return []
 
-    async def _note_refusal(self, index: int, lease: Lease, worker: int | None) -> worker_pb2.Unsettled:
+    async def _note_refusal(self, item: Item, worker: int | None) -> worker_pb2.Unsettled:
         try:
-            reason, current_token = await self._store.run(calls.refused(lease, worker))
-        except (DatabaseError, psycopg.Error, TimeoutError) as trouble:
-            return _in_trouble(index, trouble)
-        return _refused(index, lease, reason, current_token)
+            reason, current_token = await self._store.run(calls.refused(item.lease, worker))
+        except TROUBLE as trouble:
+            return _in_trouble(item.index, trouble)
+        return _refused(item.index, item.lease, reason, current_token)
 
 
-def outcome_of(result: worker_pb2.Result) -> Outcome:
-    """How an attempt ended, or InputError for what cannot be recorded."""
+def _read(
+    results: worker_pb2.Results, named: list[Lease], theirs: set[Lease]
+) -> tuple[list[Item], list[worker_pb2.Unsettled]]:
+    """What can be recorded, and what is refused without asking."""
+    items: list[Item] = []
+    rest: list[worker_pb2.Unsettled] = []
+    for index, (lease, result) in enumerate(zip(named, results.items, strict=True)):
+        if lease not in theirs:  # as if it did not exist: whether it does is not said
+            rest.append(_refused(index, lease, "gone", None))
+            continue
+        try:
+            items.append(Item(index, lease, result.WhichOneof("outcome") or "", call_of(lease, result)))
+        except InputError as error:
+            rest.append(_invalid(index, error))
+    return items, rest
+
+
+def call_of(lease: Lease, result: worker_pb2.Result) -> Call[Any]:
+    """The one write that records how an attempt ended, or InputError for what cannot be recorded."""
     match result.WhichOneof("outcome"):
         case "done":
-            return Done(_text(result.done.result) if result.done.result else None)
+            return calls.complete(lease, _text(result.done.result))
         case "failed":
-            return Failed(_error(result.failed.error), _delay(result.failed) or RETRY_PAUSE)
+            delay = _delay(result.failed)
+            return calls.fail(lease, _error(result.failed.error), RETRY_PAUSE if delay is None else delay)
         case "snoozed":
-            return Snooze(span("delay_ms", result.snoozed.delay_ms), result.snoozed.reason)
+            pause = span("delay_ms", result.snoozed.delay_ms)
+            return calls.snooze(lease, pause, as_text(result.snoozed.reason))
         case "released":
-            return Released(as_text(result.released.reason))
+            pause = span("delay_ms", result.released.delay_ms)
+            return calls.release(lease, as_text(result.released.reason), pause)
         case "crashed":
-            return _crashed(result.crashed)
+            return _crash(lease, result.crashed)
         case "buried":
-            return Dead(result.buried.reason)
+            return calls.bury(lease, as_text(result.buried.reason), _error(result.buried.error) or None)
         case "dropped":
-            return Cancel(result.dropped.reason)
+            return calls.drop_claimed(lease, as_text(result.dropped.reason))
         case None:
             raise TurnedAway(MALFORMED, f"the result of job {result.job_id} does not say how it ended")
         case unknown:
             assert_never(unknown)
 
 
-def _crashed(said: worker_pb2.Crashed) -> Crashed:
-    most = bounds.check_max_crashes(said.max_crashes) if said.HasField("max_crashes") else 3
-    return Crashed(_error(said.error), as_text(said.signature, 200), _delay(said), said.alone, most)
+def _crash(lease: Lease, said: worker_pb2.Crashed) -> Call[str]:
+    most = bounds.check_max_crashes(said.max_crashes) if said.HasField("max_crashes") else None
+    return calls.crash(
+        lease, _error(said.error), as_text(said.signature, 200), alone=said.alone, max_crashes=most,
+        delay=_delay(said),
+    )  # fmt: skip
 
 
 def _delay(said: Any) -> timedelta | None:
@@ -131,24 +154,23 @@ def _error(text: str) -> str:
     return as_text(text, ERROR_CHARS_MAX)
 
 
-def _text(data: bytes) -> str:
+def _text(data: bytes) -> str | None:
     try:
-        return data.decode()
+        return data.decode() or None
     except UnicodeDecodeError:
         raise InputError("a result is JSON in UTF-8; this one is no UTF-8") from None
 
 
-def _complete_many(batch: Sequence[Item], worker: int | None) -> calls.Call[list[Answer]]:
-    results = [outcome.result for _, _, outcome in batch if isinstance(outcome, Done)]
-    return calls.complete_many([lease for _, lease, _ in batch], results, worker)
+def _complete_many(batch: Sequence[Item], worker: int | None) -> Call[list[Answer]]:
+    return calls.complete_many([item.lease for item in batch], _each(batch, "result"), worker)
 
 
-def _fail_many(batch: Sequence[Item], worker: int | None) -> calls.Call[list[Answer]]:
-    said = [outcome for _, _, outcome in batch if isinstance(outcome, Failed)]
-    pauses = [RETRY_PAUSE if outcome.delay is None else outcome.delay for outcome in said]
-    return calls.fail_many(
-        [lease for _, lease, _ in batch], [outcome.error for outcome in said], pauses, worker
-    )
+def _fail_many(batch: Sequence[Item], worker: int | None) -> Call[list[Answer]]:
+    return calls.fail_many([item.lease for item in batch], _each(batch, "error"), _each(batch, "delay"), worker)
+
+
+def _each(batch: Sequence[Item], name: str) -> list[Any]:
+    return [item.call.args[name] for item in batch]
 
 
 def _answered(index: int, answer: Answer) -> worker_pb2.Unsettled:

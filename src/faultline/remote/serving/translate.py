@@ -51,7 +51,7 @@ def milliseconds(span: timedelta) -> int:
 
 def span(field: str, ms: int, longest: timedelta = bounds.DELAY_MAX) -> timedelta:
     """A duration as it came in a message, or OutOfBounds with the field's name."""
-    if ms * MILLISECOND > longest if ms < 2**53 else True:
+    if ms > longest // MILLISECOND:
         raise OutOfBounds(f"{field} is {ms} ms; it goes to {longest // MILLISECOND}")
     return timedelta(milliseconds=ms)
 

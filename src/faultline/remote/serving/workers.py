@@ -10,11 +10,12 @@ from faultline.errors import LeaseLost
 from faultline.lease import Lease
 from faultline.remote.serving.assigning import Granted, Wish
 from faultline.remote.serving.bell import Waiter
-from faultline.remote.serving.desk import TROUBLE, Desk, trouble_of
+from faultline.remote.serving.desk import Desk, trouble_of
 from faultline.remote.serving.gate import Context, Gate, unary
 from faultline.remote.serving.problems import STOPPING, TOO_MANY, TurnedAway, answering
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.session import PART_SHARE, Session
+from faultline.remote.serving.settling import TROUBLE
 from faultline.remote.serving.translate import REASONS, claim_id, in_parts, refusal
 from faultline.rpc.v1 import worker_pb2, worker_pb2_grpc
 from faultline.store import calls
@@ -35,6 +36,7 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         self.sessions: set[Session] = set()
         self._by_key: Counter[str] = Counter()
         self._polls: set[Waiter] = set()
+        self.draining = False
 
     async def Session(self, request_iterator: Any, context: Context) -> None:
         """One worker's stream."""
@@ -55,7 +57,7 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
 
     def _make_room(self, whose: str) -> None:
         config = self.desk.config
-        if self.gate.closed:
+        if self.draining:
             raise TurnedAway(STOPPING, "the server is stopping; open a session with another one")
         if self._by_key[whose] >= config.sessions_per_key or len(self.sessions) >= config.sessions_max:
             raise TurnedAway(TOO_MANY, f"this key has {self._by_key[whose]} of {len(self.sessions)} sessions open")
@@ -79,6 +81,8 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         queues = desk.queues_of(ask.queues, caller)
         lease, timeout = desk.lease_of(request.lease_ms), desk.timeout_of(request.timeout_ms)
         wish = desk.wish(ask, queues, lease, timeout, request.worker or None, caller.queues)
+        if self.draining:
+            return worker_pb2.Assignments(id=ask.id)
         try:
             granted = await self._poll(wish, (context.time_remaining() or 0.0) * ANSWER_SHARE)
         except TROUBLE as trouble:
@@ -151,6 +155,7 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
 
     def drain(self, grace: float) -> None:
         """No more jobs are given out here; everybody is told."""
+        self.draining = True
         for session in list(self.sessions):
             session.drain(grace)
         for waiter in list(self._polls):

@@ -13,7 +13,7 @@ from faultline.remote.address import Address
 from faultline.remote.doors import Remote
 from faultline.remote.session import Session
 from faultline.store import calls
-from tests.remote.harness import Served, working
+from tests.remote_worker.harness import Served, working
 from tests.support import enqueue, outcomes, state_of
 from tests.worker import harness
 from tests.worker.harness import eventually, quick

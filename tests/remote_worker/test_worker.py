@@ -15,7 +15,7 @@ from faultline.remote.address import Address
 from faultline.remote.doors import Remote
 from faultline.store import calls
 from faultline.store.run import Store
-from tests.remote.harness import drain, working
+from tests.remote_worker.harness import drain, working
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
 from tests.worker import harness
