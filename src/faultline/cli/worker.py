@@ -14,6 +14,7 @@ from faultline.cli.options import COUNT, DURATION, PROCESSES, Command, told, who
 from faultline.cli.terminal import Terminal
 from faultline.config import Settings, WorkerConfig, read_queues
 from faultline.remote.address import Address
+from faultline.remote.extra import need_grpc
 from faultline.telemetry import configure_logging
 
 if TYPE_CHECKING:
@@ -181,7 +182,8 @@ def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -
 
 
 def doors_to(address: Address, settings: Settings) -> "Remote":
-    from faultline.remote.doors import Remote  # gRPC is an extra, and not light
+    need_grpc()
+    from faultline.remote.doors import Remote  # an extra, and not light
 
     return Remote(address, settings)
 
