@@ -1,6 +1,7 @@
 """Servers for tests, each in a process of its own, and workers that know nothing else."""
 
 import contextlib
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -51,6 +52,11 @@ class Served:
         """End it as a crash of its machine would."""
         assert self._process is not None
         self._process.end()
+
+    def stop(self) -> None:
+        """Tell it to stop, as a service manager does; it takes its time."""
+        assert self._process is not None
+        self._process.send(signal.SIGTERM)
 
     def close(self) -> None:
         self.kill()

@@ -109,6 +109,24 @@ def test_another_replica_takes_over(database, store, served):
         spare.close()
 
 
+def test_a_server_that_is_told_to_stop_hands_its_workers_over(database, store, served, caplog):
+    """It says so before it goes, so nobody meets an outage."""
+    spare = Served(database)
+    try:
+        doors = Remote(Address.read(f"{served.url},{spare.url}", served.key), Settings())
+        with harness.working(None, noop, nap, doors=doors):
+            running = enqueue(store, task="nap", max_attempts=1)
+            eventually(lambda: state_of(store, running) == "running")
+            served.stop()
+            after = enqueue(store, task="noop")
+            eventually(lambda: state_of(store, running) == state_of(store, after) == "succeeded")
+    finally:
+        spare.close()
+
+    assert outcomes(store, running) == ["succeeded"]
+    assert not any("is away" in record.getMessage() for record in caplog.records)
+
+
 def test_a_first_server_that_is_away_does_not_keep_a_worker_from_starting(store, served):
     doors = Remote(Address.read(f"grpc://127.0.0.1:1,{served.url}", served.key), Settings())
     job = enqueue(store, task="noop")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from faultline.errors import CannotConnect, FaultlineError, InputError, ServerUnavailable
+from faultline.errors import CannotConnect, InputError, ServerUnavailable
 from faultline.remote.channel import REASONS, lease_lost
 from faultline.remote.words import Args, milliseconds
 from faultline.rpc.v1 import worker_pb2 as rpc
@@ -18,7 +18,7 @@ HEADROOM_BYTES: Final = 1024
 _NOTHING: Final = rpc.Done()
 
 
-class RowBusy(FaultlineError):
+class RowBusy(Exception):
     """The job's row is locked just now: nothing changed, and it may be said again in a moment."""
 
 
