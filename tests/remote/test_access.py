@@ -1,4 +1,4 @@
-"""Case S2: every call without a key, with a wrong, expired or revoked one, without the scope, for another queue."""
+"""Case S2: every call without a key, with one that opens nothing, without the scope, for another queue."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

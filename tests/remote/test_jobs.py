@@ -100,7 +100,9 @@ def test_a_wait_ends_with_the_job(served):
         job_id = await way.submit()
         early = await way.ask(way.jobs.Wait, client_pb2.WaitRequest(id=job_id, wait_ms=50))
         assert (early.state, early.ended) == ("queued", False)
-        waiting = asyncio.ensure_future(way.ask(way.jobs.Wait, client_pb2.WaitRequest(id=job_id, wait_ms=20_000), 30))
+        waiting = asyncio.ensure_future(
+            way.ask(way.jobs.Wait, client_pb2.WaitRequest(id=job_id, wait_ms=20_000), 30)
+        )
         async with way.session() as talk:
             await talk.settle(done(await talk.take(), b'"sent"'))
         ended = await waiting

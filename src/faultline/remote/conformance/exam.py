@@ -110,7 +110,11 @@ class Stream:
         if not hello.queues or not hello.slots:
             self.exam.blame("hello names no queues, or no slots")
         limits = worker_pb2.Limits(
-            message_bytes_max=4_194_304, room_max=ROOM_MAX, wait_ms_max=5_000, items_max=1_000, unanswered_max=32
+            message_bytes_max=4_194_304,
+            room_max=ROOM_MAX,
+            wait_ms_max=5_000,
+            items_max=1_000,
+            unanswered_max=32,
         )
         await self._say(
             welcome=worker_pb2.Welcome(
@@ -132,7 +136,7 @@ class Stream:
             await asyncio.sleep(0.05)
             now = time.monotonic()
             for id, (ask, at) in list(self.asks.items()):
-                # An Ask that only looks is left a moment, in which the next job of the script may be given to it.
+                # An Ask that only looks is left a moment, in which a job of the script may be given to it.
                 if now - at > max(0.2, min(ask.wait_ms, 5_000) / 1000):
                     await self._answer(id)
 
@@ -202,7 +206,9 @@ class Exam(worker_pb2_grpc.WorkersServicer):
     @property
     def stream(self) -> Stream | None:
         """The session that is open now."""
-        open_ones = [stream for stream in self.streams if not stream.over.is_set() and stream.hello is not None]
+        open_ones = [
+            stream for stream in self.streams if not stream.over.is_set() and stream.hello is not None
+        ]
         return open_ones[-1] if open_ones else None
 
     async def give(self, task: str, args: bytes = b"{}", **more: Any) -> Given:
@@ -256,4 +262,4 @@ async def until(true: Callable[[], bool], seconds: float, otherwise: str) -> Non
     while not true():
         if time.monotonic() > given_up_at:
             raise Broken(otherwise)
-        await asyncio.sleep(0.02)  # noqa: ASYNC110 - many things may make it true
+        await asyncio.sleep(0.02)

@@ -39,13 +39,19 @@ class Desk:
     async def welcome(self, hello: worker_pb2.Hello, caller: Caller) -> worker_pb2.Welcome:
         """Note the worker, and tell it what is taken here."""
         if hello.protocol != PROTOCOL_VERSION:
-            raise TurnedAway(PROTOCOL, f"this server speaks protocol {PROTOCOL_VERSION}; you speak {hello.protocol}")
+            raise TurnedAway(
+                PROTOCOL, f"this server speaks protocol {PROTOCOL_VERSION}; you speak {hello.protocol}"
+            )
         queues = self.queues_of(hello.queues, caller)
         lease, timeout = self.lease_of(hello.lease_ms), self.timeout_of(hello.timeout_ms)
         worker = hello.worker or await self.store.run(
             calls.worker_started(
-                as_text(hello.name, NAME_CHARS_MAX) or "nameless", as_text(hello.host, NAME_CHARS_MAX),
-                hello.pid % 2**31, queues, min(max(hello.slots, 1), 10_000), as_text(hello.version, 100),
+                as_text(hello.name, NAME_CHARS_MAX) or "nameless",
+                as_text(hello.host, NAME_CHARS_MAX),
+                hello.pid % 2**31,
+                queues,
+                min(max(hello.slots, 1), 10_000),
+                as_text(hello.version, 100),
             )  # fmt: skip
         )
         limits = worker_pb2.Limits(
@@ -108,7 +114,10 @@ class Desk:
         except TROUBLE as trouble:
             return worker_pb2.Beaten(id=beat.id, trouble=trouble_of(trouble))
         answers = {(answer.job_id, answer.token): PULSES[answer.answer] for answer in beats}
-        said = [answers.get((named_lease.job_id, named_lease.token), worker_pb2.PULSE_LOST) for named_lease in named]
+        said = [
+            answers.get((named_lease.job_id, named_lease.token), worker_pb2.PULSE_LOST)
+            for named_lease in named
+        ]
         return worker_pb2.Beaten(id=beat.id, answers=said)
 
     async def settle(
@@ -129,6 +138,4 @@ class Desk:
 
 def trouble_of(error: Exception) -> worker_pb2.Trouble:
     """What the database did, for a worker that tries again."""
-    return worker_pb2.Trouble(
-        problem=told_of(error).problem, unknown=not isinstance(error, CannotConnect)
-    )
+    return worker_pb2.Trouble(problem=told_of(error).problem, unknown=not isinstance(error, CannotConnect))

@@ -14,8 +14,8 @@ KNOWN_MAX: Final = 20_000
 class Rights:
     """Keeps the leases of the caller's own queues; of others it says what it says of those that never were.
 
-    The claim id alone proves a lease. This is so that a key for one queue cannot learn from a refusal which jobs
-    another queue has, nor have refusals recorded there.
+    The claim id alone proves a lease. This is so that a key for one queue cannot learn from a refusal which
+    jobs another queue has, nor have refusals recorded there.
     """
 
     def __init__(self, store: AsyncStore, caller: Caller) -> None:

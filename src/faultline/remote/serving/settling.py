@@ -166,7 +166,9 @@ def _complete_many(batch: Sequence[Item], worker: int | None) -> Call[list[Answe
 
 
 def _fail_many(batch: Sequence[Item], worker: int | None) -> Call[list[Answer]]:
-    return calls.fail_many([item.lease for item in batch], _each(batch, "error"), _each(batch, "delay"), worker)
+    return calls.fail_many(
+        [item.lease for item in batch], _each(batch, "error"), _each(batch, "delay"), worker
+    )
 
 
 def _each(batch: Sequence[Item], name: str) -> list[Any]:
