@@ -53,7 +53,8 @@ def command(
     elif url is None or command_line:
         raise click.UsageError("give the URL of one server, such as grpc://localhost:8001, or --worker")
     else:
-        verdicts = asyncio.run(_check_server(terminal, url, _key(key_file), tls_ca))
+        authority = None if tls_ca is None else tls_ca.read_bytes()
+        verdicts = asyncio.run(_check_server(terminal, url, _key(key_file), authority))
     return _sum_up(terminal, verdicts)
 
 
@@ -63,7 +64,7 @@ def _key(key_file: Path | None) -> str | None:
     return os.environ.get("FAULTLINE_API_KEY") or None
 
 
-async def _check_server(terminal: Terminal, url: str, key: str | None, ca: Path | None) -> "list[Verdict]":
+async def _check_server(terminal: Terminal, url: str, key: str | None, ca: bytes | None) -> "list[Verdict]":
     import grpc
 
     from faultline.remote.conformance.run import check_server
@@ -71,7 +72,7 @@ async def _check_server(terminal: Terminal, url: str, key: str | None, ca: Path 
     secure, target = target_of(url)
     if ca is not None and not secure:
         raise ConfigError("--tls-ca is of use with TLS only; write the URL as grpcs://...")
-    credentials = grpc.ssl_channel_credentials(None if ca is None else ca.read_bytes()) if secure else None
+    credentials = grpc.ssl_channel_credentials(ca) if secure else None
     return await check_server(target, key, _teller(terminal), credentials)
 
 

@@ -215,8 +215,9 @@ class Exam(worker_pb2_grpc.WorkersServicer):
         """Hand out a job in answer to the next Ask."""
         number = next(_numbers)
         told = {
-            "id": number, "token": 100 + number, "claim": uuid4().bytes, "task": task, "args": args, "attempt": 1,
-            "max_attempts": 5, "lease_ms": LEASE_MS, "deadline_ms": 3_600_000, "created_at_us": 1_700_000_000_000_000,
+            "id": number, "token": 100 + number, "claim": uuid4().bytes, "task": task, "args": args,
+            "attempt": 1, "max_attempts": 5, "lease_ms": LEASE_MS, "deadline_ms": 3_600_000,
+            "created_at_us": 1_700_000_000_000_000,
         }  # fmt: skip
         given_up_at = time.monotonic() + PATIENCE
         while time.monotonic() < given_up_at:

@@ -71,7 +71,7 @@ TABLE: Final[dict[type[errors.FaultlineError], Kind]] = {
 
 # Their own words name servers, roles or databases: those stay in the log.
 _FIXED: Final[dict[type[errors.FaultlineError], str]] = {
-    errors.OutcomeUnknown: "the database's answer was lost, and it may have been done; look before you repeat it",
+    errors.OutcomeUnknown: "its answer was lost, and it may have been done; look before you repeat it",
     errors.DatabaseError: "the database cannot serve this now; nothing is lost, ask again in a moment",
 }
 

@@ -169,12 +169,14 @@ def info_message(info: JobInfo, args: bytes, result: bytes | None) -> client_pb2
         id=info.id, state=info.state, ended=info.state.ended, task=info.task, queue=info.queue,
         priority=info.priority, args=args, result=result, attempt=info.attempt, crashes=info.crashes,
         max_attempts=info.max_attempts, run_at_us=microseconds(info.run_at),
-        created_at_us=microseconds(info.created_at), worker=info.worker, token=info.token, error=info.error, key=info.key,
+        created_at_us=microseconds(info.created_at), worker=info.worker, token=info.token, error=info.error,
+        key=info.key,
     )  # fmt: skip
     for field, moment in (
-        ("claimed_at_us", info.claimed_at), ("lease_until_us", info.lease_until),
+        ("claimed_at_us", info.claimed_at),
+        ("lease_until_us", info.lease_until),
         ("finished_at_us", info.finished_at),
-    ):  # fmt: skip
+    ):
         if moment is not None:
             setattr(message, field, microseconds(moment))
     return message
