@@ -64,6 +64,7 @@ class Stream:
         self.over = asyncio.Event()
         self.cut_with: grpc.StatusCode | None = None
         self.said_goodbye = False
+        self._turn = asyncio.Lock()
 
     async def run(self) -> None:
         reading = asyncio.create_task(self._read())
@@ -175,8 +176,10 @@ class Stream:
         self.over.set()
 
     async def _say(self, **message: Any) -> None:
-        with contextlib.suppress(Exception):  # the worker may be gone: what is judged is what it says
-            await self.context.write(worker_pb2.ToWorker(**message))
+        # One at a time, as gRPC wants it. The worker may be gone: what is judged is what it says.
+        async with self._turn:
+            with contextlib.suppress(Exception):
+                await self.context.write(worker_pb2.ToWorker(**message))
 
 
 class Exam(worker_pb2_grpc.WorkersServicer):
