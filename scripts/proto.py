@@ -1,8 +1,8 @@
 """Make src/faultline/rpc anew from proto/, or say whether it is current.
 
-Usage: python3 scripts/proto.py [--check]. The generator lives in an environment of its own, .venv-proto, made from
-the hash-checked requirements/proto.lock: it is an old one on purpose, because what it generates runs with every
-protobuf since 5.27, and a new one would ask every user for the newest.
+Usage: python3 scripts/proto.py [--check]. The generator lives in an environment of its own, .venv-proto,
+made from the hash-checked requirements/proto.lock: it is an old one on purpose, because what it generates
+runs with every protobuf since 5.27, and a new one would ask every user for the newest.
 """
 
 import filecmp
@@ -52,7 +52,9 @@ def generate(folder: Path) -> None:
 
 
 def compare(folder: Path, made: list[Path]) -> int:
-    there = sorted(file.relative_to(PACKAGE) for kind in KINDS for file in (PACKAGE / "faultline/rpc").rglob(kind))
+    there = sorted(
+        file.relative_to(PACKAGE) for kind in KINDS for file in (PACKAGE / "faultline/rpc").rglob(kind)
+    )
     wrong = [str(file) for file in made if not same(folder / file, PACKAGE / file)]
     wrong += [f"{file} (nothing makes it)" for file in there if file not in made]
     for file in wrong:

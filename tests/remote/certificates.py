@@ -46,8 +46,8 @@ class Authority:
             self._sign_for_last_year(request, extensions, pair.cert)
         else:
             _openssl(
-                "x509", "-req", "-in", request, "-CA", self.pair.cert, "-CAkey", self.pair.key, "-CAcreateserial",
-                "-days", "2", "-extfile", extensions, "-out", pair.cert,
+                "x509", "-req", "-in", request, "-CA", self.pair.cert, "-CAkey", self.pair.key,
+                "-CAcreateserial", "-days", "2", "-extfile", extensions, "-out", pair.cert,
             )  # fmt: skip
         return pair
 
@@ -63,9 +63,9 @@ class Authority:
             f"serial={home}/serial\ndefault_md=sha256\npolicy=any\n[any]\ncommonName=supplied\n"
         )
         _openssl(
-            "ca", "-batch", "-config", config, "-cert", self.pair.cert, "-keyfile", self.pair.key, "-in", request,
-            "-startdate", "20240101000000Z", "-enddate", "20240201000000Z", "-extfile", extensions, "-notext",
-            "-out", out,
+            "ca", "-batch", "-config", config, "-cert", self.pair.cert, "-keyfile", self.pair.key,
+            "-in", request, "-startdate", "20240101000000Z", "-enddate", "20240201000000Z",
+            "-extfile", extensions, "-notext", "-out", out,
         )  # fmt: skip
 
 

@@ -31,7 +31,11 @@ class Served:
 
     def channel(self, **options: Any) -> grpc.aio.Channel:
         """A connection of its own: channels to one target would share theirs."""
-        alone = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1), *options.items()]
+        alone = [
+            ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.max_send_message_length", -1),
+            *options.items(),
+        ]
         self.channels.append(grpc.aio.insecure_channel(self.target, alone))
         return self.channels[-1]
 

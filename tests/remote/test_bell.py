@@ -1,21 +1,22 @@
 """Who waits for work, and whom a wake-up lets look: one at a time, and nobody is forgotten."""
 
 import asyncio
+from contextlib import ExitStack
 
 from faultline.remote.serving.bell import Bell, Waiter
 
 
-def _waiting(bell, *lines):
+def _waiting(bell, here, *lines):
     waiters = [Waiter(queues) for queues in lines]
     for waiter in waiters:
-        bell.present(waiter).__enter__()
+        here.enter_context(bell.present(waiter))
     return waiters, [asyncio.create_task(bell.wait(waiter, 5.0)) for waiter in waiters]
 
 
 def test_a_ring_wakes_the_first_in_line_and_it_lets_the_next_look():
     async def main():
-        bell = Bell()
-        (first, second, other), tasks = _waiting(bell, ["mail"], ["mail", "billing"], ["billing"])
+        bell, here = Bell(), ExitStack()
+        (first, second, other), tasks = _waiting(bell, here, ["mail"], ["mail", "billing"], ["billing"])
         await asyncio.sleep(0)
 
         bell.ring("mail")
@@ -44,8 +45,8 @@ def test_a_ring_while_one_looks_is_not_lost():
 
 def test_nobody_is_woken_for_another_queue_and_nothing_is_kept_of_it():
     async def main():
-        bell = Bell()
-        (waiter,), (task,) = _waiting(bell, ["mail"])
+        bell, here = Bell(), ExitStack()
+        (waiter,), (task,) = _waiting(bell, here, ["mail"])
         await asyncio.sleep(0)
         for number in range(10_000):
             bell.ring(f"queue-{number}")

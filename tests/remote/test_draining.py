@@ -79,11 +79,15 @@ def test_a_cancelled_jobs_worker_is_told_at_once(served):
         way: Place = place.place()
         async with way.session() as talk:
             job = await talk.take()
-            await way.ask(way.jobs.Cancel, client_pb2.CancelRequest(id=job_id, reason="a customer asked for it"))
+            await way.ask(
+                way.jobs.Cancel, client_pb2.CancelRequest(id=job_id, reason="a customer asked for it")
+            )
             told = (await talk.hear("notice")).notice.cancel
             assert (told.job_id, told.token, told.claim) == (job.id, job.token, job.claim)
         acts = await place.store.run(calls.acts())
-        assert [(act.verb, act.reason) for act in acts if act.verb == "cancel"] == [("cancel", "a customer asked for it")]
+        assert [(act.verb, act.reason) for act in acts if act.verb == "cancel"] == [
+            ("cancel", "a customer asked for it")
+        ]
 
     served(test)
 
@@ -112,7 +116,7 @@ def test_the_health_service_says_when_it_leaves(served):
         stub = health_pb2_grpc.HealthStub(way.channel)
         request = health_pb2.HealthCheckRequest(service="faultline.rpc.v1.Workers")
         async with asyncio.timeout(10):
-            while (await stub.Check(request, timeout=5)).status != health_pb2.HealthCheckResponse.SERVING:
+            while (await stub.Check(request, timeout=5)).status != health_pb2.HealthCheckResponse.SERVING:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         async with way.session():
             stopping = asyncio.create_task(place.server.stop(2.0))

@@ -1,4 +1,4 @@
-"""Workers that are not ours: the one in examples/, judged by the kit; and a bad one, which the kit must notice."""
+"""Workers that are not ours: the one in examples/, judged by the kit; and a bad one, which it must notice."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ CACHE = Path(tempfile.gettempdir()) / f"faultline-node-worker-{os.getuid()}"
 
 @pytest.fixture(scope="module")
 def node_worker():
-    """A copy of the example with its packages installed; where they cannot be had the test says so, loudly."""
+    """A copy of the example with its packages; where they cannot be had the test says so, loudly."""
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             _skip(f"{program} is not installed here")
@@ -59,13 +59,19 @@ def test_the_worker_in_javascript_keeps_the_protocol(node_worker, monkeypatch):
 def test_the_worker_in_javascript_works_for_a_real_server(node_worker, database):
     async def main():
         async with serving(database) as place:
-            ids = [await place.store.run(calls.enqueue(new_job("send_receipt", '{"order": %d}' % n))) for n in range(50)]
+            ids = [
+                await place.store.run(calls.enqueue(new_job("send_receipt", f'{{"order": {n}}}')))
+                for n in range(50)
+            ]
             known = {
                 "FAULTLINE_SERVER": f"grpc://{place.target}", "FAULTLINE_API_KEY": place.key,
                 "FAULTLINE_PROTO": str(ROOT / "proto"),
             }  # fmt: skip
             worker = await asyncio.create_subprocess_exec(
-                "node", str(node_worker / "main.js"), env={**os.environ, **known}, stderr=asyncio.subprocess.DEVNULL
+                "node",
+                str(node_worker / "main.js"),
+                env={**os.environ, **known},
+                stderr=asyncio.subprocess.DEVNULL,
             )
             try:
                 async with asyncio.timeout(60):

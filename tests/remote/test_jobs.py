@@ -26,8 +26,9 @@ def test_a_job_is_submitted_with_all_it_may_say(served):
         way = place.place()
         run_at_us = 4_000_000_000_000_000
         job_id = await way.submit(
-            task="charge", queue="billing", args=b'{"order": 7}', priority=-5, run_at_us=run_at_us, max_attempts=3,
-            lease_ms=2_000, timeout_ms=60_000, retry='{"first": 1}', key="order-7", key_for_ms=1_000,
+            task="charge", queue="billing", args=b'{"order": 7}', priority=-5, run_at_us=run_at_us,
+            max_attempts=3, lease_ms=2_000, timeout_ms=60_000, retry='{"first": 1}', key="order-7",
+            key_for_ms=1_000,
         )  # fmt: skip
         info = await way.info(job_id)
         assert (info.task, info.queue, info.priority, info.max_attempts) == ("charge", "billing", -5, 3)
@@ -100,7 +101,9 @@ def test_a_wait_ends_with_the_job(served):
         job_id = await way.submit()
         early = await way.ask(way.jobs.Wait, client_pb2.WaitRequest(id=job_id, wait_ms=50))
         assert (early.state, early.ended) == ("queued", False)
-        waiting = asyncio.ensure_future(way.ask(way.jobs.Wait, client_pb2.WaitRequest(id=job_id, wait_ms=20_000), 30))
+        waiting = asyncio.ensure_future(
+            way.ask(way.jobs.Wait, client_pb2.WaitRequest(id=job_id, wait_ms=20_000), 30)
+        )
         async with way.session() as talk:
             await talk.settle(done(await talk.take(), b'"sent"'))
         ended = await waiting

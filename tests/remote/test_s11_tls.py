@@ -1,4 +1,4 @@
-"""Case S11: plain text, old TLS, a wrong name, an expired, foreign or revoked certificate: all of them refused."""
+"""Case S11: plain text, old TLS, a wrong name, an expired, foreign or revoked certificate: all refused."""
 
 import asyncio
 import socket

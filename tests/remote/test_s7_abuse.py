@@ -3,6 +3,7 @@
 import asyncio
 import os
 import struct
+from pathlib import Path
 
 import grpc
 import pytest
@@ -22,8 +23,7 @@ SETTINGS, PING, GOAWAY = 4, 6, 7
 
 def memory() -> int:
     """What this process holds in memory, the server in it."""
-    with open("/proc/self/statm") as pages:
-        return int(pages.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def frame(kind: int, payload: bytes = b"", flags: int = 0) -> bytes:
@@ -58,7 +58,9 @@ def test_s7_a_message_of_five_mebibytes_is_refused_and_forgotten(served):
 def test_s7_a_stream_that_sends_five_mebibytes_is_ended(served):
     async def test(place):
         async with place.place().session() as talk:
-            item = worker_pb2.Result(job_id=1, token=1, claim=bytes(16), done=worker_pb2.Done(result=b"1" * 5 * MIB))
+            item = worker_pb2.Result(
+                job_id=1, token=1, claim=bytes(16), done=worker_pb2.Done(result=b"1" * 5 * MIB)
+            )
             await talk.say(results=worker_pb2.Results(id=1, items=[item]))
             assert await talk.ended() is Code.RESOURCE_EXHAUSTED
 
@@ -88,7 +90,10 @@ def test_s7_rapid_resets_cost_no_memory_and_no_service(served):
         await way.submit()
         before = memory()
         for _ in range(20):
-            calls = [way.jobs.Get(client_pb2.GetRequest(id=1), metadata=way.metadata, timeout=5) for _ in range(100)]
+            calls = [
+                way.jobs.Get(client_pb2.GetRequest(id=1), metadata=way.metadata, timeout=5)
+                for _ in range(100)
+            ]
             await asyncio.sleep(0)
             for call in calls:
                 call.cancel()
@@ -183,7 +188,16 @@ def test_s7_a_reader_that_never_reads_piles_nothing_up(served):
         {"hello": worker_pb2.Hello(protocol=1)},
         {},
     ],
-    ids=["room_0", "room_1001", "short_claim", "again_without_claim", "no_claim", "no_outcome", "hello_twice", "empty"],
+    ids=[
+        "room_0",
+        "room_1001",
+        "short_claim",
+        "again_without_claim",
+        "no_claim",
+        "no_outcome",
+        "hello_twice",
+        "empty",
+    ],
 )
 def test_nonsense_ends_the_stream_by_name(served, message):
     async def test(place):

@@ -23,7 +23,9 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command(cls=Command)
 @click.argument("url", required=False)
 @click.option("--worker", is_flag=True, help="Check a worker instead: listen, and judge what it says.")
-@click.option("--listen", default="127.0.0.1:0", show_default=True, metavar="HOST:PORT", help="Where, with --worker.")
+@click.option(
+    "--listen", default="127.0.0.1:0", show_default=True, metavar="HOST:PORT", help="Where, with --worker."
+)
 @click.option("--key-file", type=FILE, help="A file with the API key; FAULTLINE_API_KEY says it, too.")
 @click.option("--tls-ca", type=FILE, help="Who signed the server's certificate. [default: the system's]")
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED)
@@ -39,9 +41,9 @@ def command(
 ) -> int:
     """Check the server at URL with a scripted worker, or with --worker a worker of your own SDK.
 
-    A server is checked in a queue of its own, with a key that has the scopes work, enqueue and read (and operate,
-    or the check of cancelling is skipped). A worker is started by the words behind `--`, with FAULTLINE_SERVER
-    set, or by you. Exits with 0 when all was kept and 3 when something was broken.
+    A server is checked in queues that nobody else uses, with a key that has the scopes work, enqueue and read
+    (without operate, the check of cancelling is skipped). A worker is started by the words behind `--`, with
+    FAULTLINE_SERVER set, or by you. Exits with 0 when all was kept and 3 when something was broken.
     """
     if importlib.util.find_spec("grpc") is None:
         raise ConfigError("gRPC needs an extra: pip install 'faultline-queue[grpc]'")
@@ -51,7 +53,8 @@ def command(
     elif url is None or command_line:
         raise click.UsageError("give the URL of one server, such as grpc://localhost:8001, or --worker")
     else:
-        verdicts = asyncio.run(_check_server(terminal, url, _key(key_file), tls_ca))
+        authority = None if tls_ca is None else tls_ca.read_bytes()
+        verdicts = asyncio.run(_check_server(terminal, url, _key(key_file), authority))
     return _sum_up(terminal, verdicts)
 
 
@@ -61,7 +64,7 @@ def _key(key_file: Path | None) -> str | None:
     return os.environ.get("FAULTLINE_API_KEY") or None
 
 
-async def _check_server(terminal: Terminal, url: str, key: str | None, ca: Path | None) -> "list[Verdict]":
+async def _check_server(terminal: Terminal, url: str, key: str | None, ca: bytes | None) -> "list[Verdict]":
     import grpc
 
     from faultline.remote.conformance.run import check_server
@@ -69,7 +72,7 @@ async def _check_server(terminal: Terminal, url: str, key: str | None, ca: Path 
     secure, target = target_of(url)
     if ca is not None and not secure:
         raise ConfigError("--tls-ca is of use with TLS only; write the URL as grpcs://...")
-    credentials = grpc.ssl_channel_credentials(None if ca is None else ca.read_bytes()) if secure else None
+    credentials = grpc.ssl_channel_credentials(ca) if secure else None
     return await check_server(target, key, _teller(terminal), credentials)
 
 
@@ -91,7 +94,9 @@ def target_of(url: str) -> tuple[bool, str]:
     """
     scheme, marked, rest = url.rpartition("://")
     if marked and scheme not in ("grpc", "grpcs", "http", "https"):
-        raise ConfigError(f"{url[:80]!a} is not the URL of a server; write it as grpc://host:port or grpcs://host:port")
+        raise ConfigError(
+            f"{url[:80]!a} is not the URL of a server; write it as grpc://host:port or grpcs://host:port"
+        )
     target = rest.rstrip("/")
     if not target or "/" in target:
         raise ConfigError(f"{url[:80]!a} names no host and port; write it as grpc://host:port")
@@ -110,7 +115,9 @@ def _teller(terminal: Terminal) -> Any:
 def _sum_up(terminal: Terminal, verdicts: "list[Verdict]") -> int:
     counts = {word: sum(verdict.word == word for verdict in verdicts) for word in MARKS}
     if terminal.json:
-        terminal.give({"conforms": not counts["broken"], **counts, "checks": [one.document() for one in verdicts]})
+        terminal.give(
+            {"conforms": not counts["broken"], **counts, "checks": [one.document() for one in verdicts]}
+        )
     elif not terminal.quiet:
         click.echo(f"{counts['kept']} kept, {counts['broken']} broken, {counts['skipped']} skipped")
     return CHECK_FAILED if counts["broken"] else 0

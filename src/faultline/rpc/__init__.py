@@ -1,1 +1,1 @@
-"""What is generated from proto/: `make proto` makes it anew, `make proto-check` says whether it is current."""
+"""Generated from proto/: `make proto` makes it anew, `make proto-check` says whether it is current."""

@@ -64,6 +64,7 @@ class Stream:
         self.over = asyncio.Event()
         self.cut_with: grpc.StatusCode | None = None
         self.said_goodbye = False
+        self._turn = asyncio.Lock()
 
     async def run(self) -> None:
         reading = asyncio.create_task(self._read())
@@ -110,7 +111,11 @@ class Stream:
         if not hello.queues or not hello.slots:
             self.exam.blame("hello names no queues, or no slots")
         limits = worker_pb2.Limits(
-            message_bytes_max=4_194_304, room_max=ROOM_MAX, wait_ms_max=5_000, items_max=1_000, unanswered_max=32
+            message_bytes_max=4_194_304,
+            room_max=ROOM_MAX,
+            wait_ms_max=5_000,
+            items_max=1_000,
+            unanswered_max=32,
         )
         await self._say(
             welcome=worker_pb2.Welcome(
@@ -132,7 +137,7 @@ class Stream:
             await asyncio.sleep(0.05)
             now = time.monotonic()
             for id, (ask, at) in list(self.asks.items()):
-                # An Ask that only looks is left a moment, in which the next job of the script may be given to it.
+                # An Ask that only looks is left a moment, in which a job of the script may be given to it.
                 if now - at > max(0.2, min(ask.wait_ms, 5_000) / 1000):
                     await self._answer(id)
 
@@ -171,8 +176,10 @@ class Stream:
         self.over.set()
 
     async def _say(self, **message: Any) -> None:
-        with contextlib.suppress(Exception):  # the worker may be gone: what is judged is what it says
-            await self.context.write(worker_pb2.ToWorker(**message))
+        # One at a time, as gRPC wants it. The worker may be gone: what is judged is what it says.
+        async with self._turn:
+            with contextlib.suppress(Exception):
+                await self.context.write(worker_pb2.ToWorker(**message))
 
 
 class Exam(worker_pb2_grpc.WorkersServicer):
@@ -202,15 +209,18 @@ class Exam(worker_pb2_grpc.WorkersServicer):
     @property
     def stream(self) -> Stream | None:
         """The session that is open now."""
-        open_ones = [stream for stream in self.streams if not stream.over.is_set() and stream.hello is not None]
+        open_ones = [
+            stream for stream in self.streams if not stream.over.is_set() and stream.hello is not None
+        ]
         return open_ones[-1] if open_ones else None
 
     async def give(self, task: str, args: bytes = b"{}", **more: Any) -> Given:
         """Hand out a job in answer to the next Ask."""
         number = next(_numbers)
         told = {
-            "id": number, "token": 100 + number, "claim": uuid4().bytes, "task": task, "args": args, "attempt": 1,
-            "max_attempts": 5, "lease_ms": LEASE_MS, "deadline_ms": 3_600_000, "created_at_us": 1_700_000_000_000_000,
+            "id": number, "token": 100 + number, "claim": uuid4().bytes, "task": task, "args": args,
+            "attempt": 1, "max_attempts": 5, "lease_ms": LEASE_MS, "deadline_ms": 3_600_000,
+            "created_at_us": 1_700_000_000_000_000,
         }  # fmt: skip
         given_up_at = time.monotonic() + PATIENCE
         while time.monotonic() < given_up_at:
@@ -256,4 +266,4 @@ async def until(true: Callable[[], bool], seconds: float, otherwise: str) -> Non
     while not true():
         if time.monotonic() > given_up_at:
             raise Broken(otherwise)
-        await asyncio.sleep(0.02)  # noqa: ASYNC110 - many things may make it true
+        await asyncio.sleep(0.02)

@@ -54,7 +54,9 @@ async def check_a_refusal_names_its_code_and_an_id(place: Place) -> None:
 
 async def check_a_message_of_five_mebibytes_is_refused(place: Place) -> None:
     huge = client_pb2.NewJob(task="conformance.echo", queue=place.queue, args=b'"' + b"x" * (5 * MIB) + b'"')
-    await refused_with(place.ask(place.jobs.Submit, client_pb2.SubmitRequest(job=huge)), Code.RESOURCE_EXHAUSTED)
+    await refused_with(
+        place.ask(place.jobs.Submit, client_pb2.SubmitRequest(job=huge)), Code.RESOURCE_EXHAUSTED
+    )
 
 
 # sessions
@@ -101,7 +103,10 @@ async def check_an_ask_that_waits_is_answered_when_work_comes(place: Place) -> N
         took_ms = (time.monotonic() - began) * 1000
         same("the jobs", [job.id for job in answer.jobs], [job_id])
         hold(took_ms < 15_000, f"it took {took_ms:.0f} ms")
-        hold(answer.waited_ms <= took_ms, f"waited_ms is {answer.waited_ms}, and only {took_ms:.0f} ms had passed")
+        hold(
+            answer.waited_ms <= took_ms,
+            f"waited_ms is {answer.waited_ms}, and only {took_ms:.0f} ms had passed",
+        )
         hold(answer.waited_ms >= 300, f"waited_ms is {answer.waited_ms} after half a second of waiting")
         await talk.settle(done(answer.jobs[0]))
 
@@ -296,11 +301,17 @@ async def check_rows_answer_for_unknown_outcomes(place: Place) -> None:
     await place.submit()
     async with place.session() as talk:
         job = await talk.take()
-        asked = worker_pb2.OutcomeRequest(leases=[proof(job), proof(job, token=job.token + 1, claim=uuid4().bytes)])
+        asked = worker_pb2.OutcomeRequest(
+            leases=[proof(job), proof(job, token=job.token + 1, claim=uuid4().bytes)]
+        )
         same("while it runs", list((await place.ask(place.workers.Outcome, asked)).ends),
              [worker_pb2.END_RUNNING, worker_pb2.END_GONE])  # fmt: skip
         await talk.settle(done(job))
-        same("when it has ended", (await place.ask(place.workers.Outcome, asked)).ends[0], worker_pb2.END_SUCCEEDED)
+        same(
+            "when it has ended",
+            (await place.ask(place.workers.Outcome, asked)).ends[0],
+            worker_pb2.END_SUCCEEDED,
+        )
 
 
 async def check_a_claim_whose_answer_was_lost_is_given_again(place: Place) -> None:
@@ -352,7 +363,9 @@ async def check_the_unary_forms_do_the_same(place: Place) -> None:
     lease = worker_pb2.LeaseRequest(worker=worker, ask=ask, lease_ms=5_000)
     (job,) = (await place.ask(place.workers.Lease, lease)).jobs
     same("the job", job.id, job_id)
-    beat = worker_pb2.HeartbeatRequest(worker=worker, beat=worker_pb2.Beat(id=2, leases=[proof(job)]), lease_ms=5_000)
+    beat = worker_pb2.HeartbeatRequest(
+        worker=worker, beat=worker_pb2.Beat(id=2, leases=[proof(job)]), lease_ms=5_000
+    )
     same("the beat", list((await place.ask(place.workers.Heartbeat, beat)).answers), [worker_pb2.PULSE_HELD])
     results = worker_pb2.Results(id=3, items=[done(job)])
     settle = worker_pb2.SettleRequest(worker=worker, results=results)
@@ -363,7 +376,9 @@ async def check_the_unary_forms_do_the_same(place: Place) -> None:
 
 
 async def check_a_long_poll_ends_before_its_deadline(place: Place) -> None:
-    ask = worker_pb2.LeaseRequest(ask=worker_pb2.Ask(room=1, queues=[place.queue], wait_ms=20_000), lease_ms=5_000)
+    ask = worker_pb2.LeaseRequest(
+        ask=worker_pb2.Ask(room=1, queues=[place.queue], wait_ms=20_000), lease_ms=5_000
+    )
     answer = await place.ask(place.workers.Lease, ask, seconds=3.0)
     same("the number of jobs", len(answer.jobs), 0)
 
@@ -389,5 +404,7 @@ def _detail(error: grpc.aio.AioRpcError, wanted: object) -> object:
 
 
 CHECKS: Final = tuple(
-    Check(sentence(function), function) for name, function in list(globals().items()) if name.startswith("check_")
+    Check(sentence(function), function)
+    for name, function in list(globals().items())
+    if name.startswith("check_")
 )

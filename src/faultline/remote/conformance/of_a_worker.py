@@ -1,12 +1,13 @@
 """The lessons for a foreign worker: what it must do with jobs, leases, answers and notices.
 
-It is to know three tasks: `conformance.echo` returns its args, `conformance.fail` fails, and `conformance.sleep`
-sleeps for `seconds`, then returns "slept"; told to stop, it stops.
+It is to know three tasks: `conformance.echo` returns its args, `conformance.fail` fails, and
+`conformance.sleep` sleeps for `seconds`, then returns "slept"; told to stop, it stops.
 """
 
 import asyncio
 import json
 import time
+from itertools import pairwise
 from typing import Final
 
 from faultline.remote.conformance.exam import LEASE_MS, PATIENCE, Exam, Given, refused, until
@@ -44,7 +45,7 @@ async def check_it_beats_before_each_lease_runs_out(exam: Exam) -> None:
     result = await given.result()
     same("the outcome", result.WhichOneof("outcome"), "done")
     moments = [given.given_at, *given.beats, time.monotonic()]
-    longest = max(later - sooner for sooner, later in zip(moments, moments[1:], strict=False))
+    longest = max(later - sooner for sooner, later in pairwise(moments))
     hold(longest < LEASE_MS / 1000, f"{longest:.2f} s without a beat, and the lease was {LEASE_MS} ms")
 
 
@@ -141,5 +142,7 @@ async def check_it_broke_no_other_rule(exam: Exam) -> None:
 
 
 CHECKS: Final = tuple(
-    Check(sentence(function), function) for name, function in list(globals().items()) if name.startswith("check_")
+    Check(sentence(function), function)
+    for name, function in list(globals().items())
+    if name.startswith("check_")
 )

@@ -34,10 +34,9 @@ async def check_server(
     )
     async with channel:
         await _connect(channel, target)
-        place = Place(channel, key)
         verdicts = []
-        for check in of_a_server.CHECKS:
-            verdicts.append(await check.judge(place))
+        for check in of_a_server.CHECKS:  # each in a queue of its own
+            verdicts.append(await check.judge(Place(channel, key)))
             told(verdicts[-1])
     return verdicts
 
@@ -47,7 +46,9 @@ async def _connect(channel: grpc.aio.Channel, target: str) -> None:
         async with asyncio.timeout(CONNECT_SECONDS):
             await channel.channel_ready()
     except TimeoutError:
-        raise ConfigError(f"no gRPC server answers at {target}; check the URL, and whether it wants TLS") from None
+        raise ConfigError(
+            f"no gRPC server answers at {target}; check the URL, and whether it wants TLS"
+        ) from None
 
 
 async def check_worker(

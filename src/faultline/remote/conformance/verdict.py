@@ -32,7 +32,12 @@ class Verdict:
     seconds: float = 0.0
 
     def document(self) -> dict[str, Any]:
-        return {"check": self.name, "verdict": self.word, "told": self.told, "seconds": round(self.seconds, 3)}
+        return {
+            "check": self.name,
+            "verdict": self.word,
+            "told": self.told,
+            "seconds": round(self.seconds, 3),
+        }
 
 
 @dataclass(frozen=True, slots=True)

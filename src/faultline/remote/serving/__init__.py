@@ -1,7 +1,7 @@
 """The gRPC server: sessions of workers and calls of clients, over the ordinary verbs. No state of its own."""
 
 try:
-    import google.protobuf
+    import google.protobuf  # noqa: F401
     import grpc  # noqa: F401
 except ImportError as error:
     from faultline.errors import ConfigError

@@ -31,7 +31,9 @@ class TlsFiles:
             if file is not None and not file.is_file():
                 raise ConfigError(f"--tls-{name}: there is no file {str(file)!a}")
         if self.revoked is not None and self.client_ca is None:
-            raise ConfigError("--tls-revoked lists client certificates, and without --tls-client-ca none is asked for")
+            raise ConfigError(
+                "--tls-revoked lists client certificates, and without --tls-client-ca none is asked for"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,6 @@ class GrpcConfig:
             ("grpc.http2.min_ping_interval_without_data_ms", int(self.ping_seconds_min * 1000)),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", int(self.ping_seconds_min * 1000)),
             ("grpc.http2.max_ping_strikes", 2),
-            # Two servers on one port would share its callers by chance, one of them with another configuration.
+            # Two servers on one port would share its callers by chance, one of them with other settings.
             ("grpc.so_reuseport", 0),
         ]

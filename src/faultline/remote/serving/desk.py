@@ -18,12 +18,15 @@ from faultline.remote.serving.settling import TROUBLE, Settling
 from faultline.remote.serving.translate import ENDS, PULSES, claim_id, leases, milliseconds, span
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
+from faultline.store.call import Call
 from faultline.store.run import AsyncStore
 from faultline.worker.settle import as_text
 
 PROTOCOL_VERSION: Final = 1
-NAME_CHARS_MAX: Final = 255
+NAME_CHARS_MAX: Final = 200
+VERSION_CHARS_MAX: Final = 100
 QUEUES_MAX: Final = 1_000
+SLOTS_MAX: Final = 10_000
 
 
 class Desk:
@@ -39,23 +42,20 @@ class Desk:
     async def welcome(self, hello: worker_pb2.Hello, caller: Caller) -> worker_pb2.Welcome:
         """Note the worker, and tell it what is taken here."""
         if hello.protocol != PROTOCOL_VERSION:
-            raise TurnedAway(PROTOCOL, f"this server speaks protocol {PROTOCOL_VERSION}; you speak {hello.protocol}")
+            raise TurnedAway(
+                PROTOCOL, f"this server speaks protocol {PROTOCOL_VERSION}; you speak {hello.protocol}"
+            )
         queues = self.queues_of(hello.queues, caller)
         lease, timeout = self.lease_of(hello.lease_ms), self.timeout_of(hello.timeout_ms)
-        worker = hello.worker or await self.store.run(
-            calls.worker_started(
-                as_text(hello.name, NAME_CHARS_MAX) or "nameless", as_text(hello.host, NAME_CHARS_MAX),
-                hello.pid % 2**31, queues, min(max(hello.slots, 1), 10_000), as_text(hello.version, 100),
-            )  # fmt: skip
-        )
+        worker = hello.worker or await self.store.run(_started(hello, queues))
         limits = worker_pb2.Limits(
             message_bytes_max=self.config.message_bytes_max, room_max=self.config.room_max,
             wait_ms_max=int(self.config.wait_seconds_max * 1000), items_max=self.config.items_max,
             unanswered_max=self.config.unanswered_max,
         )  # fmt: skip
         return worker_pb2.Welcome(
-            worker=worker, protocol=PROTOCOL_VERSION, server_version=__version__, lease_ms=milliseconds(lease),
-            timeout_ms=milliseconds(timeout), limits=limits,
+            worker=worker, protocol=PROTOCOL_VERSION, server_version=__version__, limits=limits,
+            lease_ms=milliseconds(lease), timeout_ms=milliseconds(timeout),
         )  # fmt: skip
 
     def queues_of(self, named: Sequence[str], caller: Caller) -> list[str]:
@@ -108,7 +108,10 @@ class Desk:
         except TROUBLE as trouble:
             return worker_pb2.Beaten(id=beat.id, trouble=trouble_of(trouble))
         answers = {(answer.job_id, answer.token): PULSES[answer.answer] for answer in beats}
-        said = [answers.get((named_lease.job_id, named_lease.token), worker_pb2.PULSE_LOST) for named_lease in named]
+        said = [
+            answers.get((named_lease.job_id, named_lease.token), worker_pb2.PULSE_LOST)
+            for named_lease in named
+        ]
         return worker_pb2.Beaten(id=beat.id, answers=said)
 
     async def settle(
@@ -127,8 +130,14 @@ class Desk:
         return worker_pb2.OutcomeResponse(ends=ends)
 
 
+def _started(hello: worker_pb2.Hello, queues: list[str]) -> Call[int]:
+    name, host = as_text(hello.name, NAME_CHARS_MAX), as_text(hello.host, NAME_CHARS_MAX)
+    slots = min(max(hello.slots, 1), SLOTS_MAX)
+    return calls.worker_started(
+        name or "nameless", host, hello.pid % 2**31, queues, slots, as_text(hello.version, VERSION_CHARS_MAX)
+    )
+
+
 def trouble_of(error: Exception) -> worker_pb2.Trouble:
     """What the database did, for a worker that tries again."""
-    return worker_pb2.Trouble(
-        problem=told_of(error).problem, unknown=not isinstance(error, CannotConnect)
-    )
+    return worker_pb2.Trouble(problem=told_of(error).problem, unknown=not isinstance(error, CannotConnect))

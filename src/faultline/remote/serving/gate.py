@@ -106,7 +106,9 @@ class Revoked:
         if changed_at != self._read_at:
             lines = self._file.read_text().splitlines()
             # `openssl x509 -fingerprint` prints `sha256 Fingerprint=AA:BB:...`.
-            self._prints = frozenset(line.rpartition("=")[2].strip().replace(":", "").lower() for line in lines)
+            self._prints = frozenset(
+                line.rpartition("=")[2].strip().replace(":", "").lower() for line in lines
+            )
             self._read_at = changed_at
         return self._prints
 

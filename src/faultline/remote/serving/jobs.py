@@ -101,7 +101,7 @@ class JobsService(client_pb2_grpc.JobsServicer):
         return client_pb2.CancelResponse()
 
     async def _find(self, job_id: int, caller: Caller, scope: str) -> JobInfo:
-        """The job, if there is one in a queue of the caller's; of another queue's it says the same as of none."""
+        """The job, if it is in a queue of the caller's; of any other it says the same as of none."""
         info = await self._store.run(calls.get(job_id))
         if info is None or not caller.may(scope, info.queue):
             raise JobNotFound(f"there is no trace of job {job_id}")

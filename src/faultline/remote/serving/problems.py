@@ -1,4 +1,4 @@
-"""How a call says no: a gRPC status, a code for programs, an id for the log; never SQL, an address or a trace."""
+"""How a call says no: a status, a code for programs, an id for the log; never SQL, an address or a trace."""
 
 import logging
 import secrets
@@ -71,7 +71,7 @@ TABLE: Final[dict[type[errors.FaultlineError], Kind]] = {
 
 # Their own words name servers, roles or databases: those stay in the log.
 _FIXED: Final[dict[type[errors.FaultlineError], str]] = {
-    errors.OutcomeUnknown: "the answer of the database was lost, and it may have been done; look before you repeat it",
+    errors.OutcomeUnknown: "its answer was lost, and it may have been done; look before you repeat it",
     errors.DatabaseError: "the database cannot serve this now; nothing is lost, ask again in a moment",
 }
 

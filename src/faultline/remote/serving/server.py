@@ -73,7 +73,11 @@ class GrpcServer:
         await self._server.start()
         self._parts = [
             asyncio.create_task(part)
-            for part in (listen(self._store.dsn, self.bell.news, lambda: LISTEN_AGAIN), self.bell.poll(), self._watch())
+            for part in (
+                listen(self._store.dsn, self.bell.news, lambda: LISTEN_AGAIN),
+                self.bell.poll(),
+                self._watch(),
+            )
         ]
         log.info("listening for gRPC%s on %s", " with TLS" if self.config.tls else "", self.config.address)
         return self.port
@@ -124,7 +128,9 @@ class GrpcServer:
         """Keep the health service true: serving while the database answers and its schema is ours."""
         while True:
             well = await self._is_well()
-            said = health_pb2.HealthCheckResponse.SERVING if well else health_pb2.HealthCheckResponse.NOT_SERVING
+            said = (
+                health_pb2.HealthCheckResponse.SERVING if well else health_pb2.HealthCheckResponse.NOT_SERVING
+            )
             for name in ("", *SERVICES):
                 await self._health.set(name, said)
             await asyncio.sleep(HEALTH_EVERY)

@@ -97,7 +97,9 @@ class Session:
             self._unanswered[going.kind] -= 1
             self._wakes.discard(going.message.notice.wake)
 
-    def _say(self, message: worker_pb2.ToWorker, kind: str = "", jobs: tuple[worker_pb2.Job, ...] = ()) -> None:
+    def _say(
+        self, message: worker_pb2.ToWorker, kind: str = "", jobs: tuple[worker_pb2.Job, ...] = ()
+    ) -> None:
         going = Outgoing(message, kind, jobs)
         if self.gone:
             self._undelivered(going)
@@ -139,7 +141,10 @@ class Session:
         self._hello = hello = first.hello
         welcome = await self.desk.welcome(hello, self.rights.caller)
         self.worker = welcome.worker
-        self._lease, self._timeout = self.desk.lease_of(hello.lease_ms), self.desk.timeout_of(hello.timeout_ms)
+        self._lease, self._timeout = (
+            self.desk.lease_of(hello.lease_ms),
+            self.desk.timeout_of(hello.timeout_ms),
+        )
         self._say(worker_pb2.ToWorker(welcome=welcome))
         if hello.wakes:
             self.desk.bell.subscribers.add(self._heard)
@@ -165,7 +170,9 @@ class Session:
         """In a task of its own: a beat must not wait behind a thousand results."""
         if self._unanswered[kind] >= self.desk.config.unanswered_max:
             answering.close()
-            raise TurnedAway(TOO_MANY, f"{self._unanswered[kind]} messages of kind {kind} wait for their answer")
+            raise TurnedAway(
+                TOO_MANY, f"{self._unanswered[kind]} messages of kind {kind} wait for their answer"
+            )
         self._unanswered[kind] += 1
         task: asyncio.Task[None] = self.spawn(self._guarded(answering))
         self._answers.add(task)

@@ -1,8 +1,8 @@
 """Settling: results in, one answer for each that was not accepted. The fence is the database's, as ever."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
-from typing import Any, Final, NamedTuple, assert_never
+from typing import Any, Final, NamedTuple
 
 import psycopg
 
@@ -26,12 +26,16 @@ TROUBLE: Final = (DatabaseError, psycopg.Error, TimeoutError)
 
 
 class Item(NamedTuple):
-    """One result: its place in the message, its lease, and the one write that records it."""
+    """One result: its place in the message, its lease, and how the attempt ended."""
 
     index: int
     lease: Lease
     kind: str
-    call: Call[Any]
+    result: worker_pb2.Result
+
+
+Many = Callable[[Sequence[Item], int | None], Call[list[Answer]]]
+"""How those that ended alike are recorded together."""
 
 
 class Settling:
@@ -53,7 +57,7 @@ class Settling:
         items, rest = _read(results, named, theirs)
         for kind, many in (("done", _complete_many), ("failed", _fail_many)):
             if batch := [item for item in items if item.kind == kind]:
-                rest += await self._settle_many(batch, many(batch, worker), worker)
+                rest += await self._settle_many(batch, many, worker)
         for item in items:
             if item.kind not in ("done", "failed"):
                 rest += await self._settle_one(item, worker)
@@ -61,11 +65,11 @@ class Settling:
         return worker_pb2.Settled(id=results.id, accepted=accepted, rest=rest)
 
     async def _settle_many(
-        self, batch: list[Item], call: Call[list[Answer]], worker: int | None
+        self, batch: list[Item], many: Many, worker: int | None
     ) -> list[worker_pb2.Unsettled]:
         """One call for all of them; who is not answered for got through."""
         try:
-            answers = await self._store.run(call)
+            answers = await self._store.run(many(batch, worker))
         except InputError:  # one of them breaks a rule, and none was recorded: singly, to find out which
             rest = []
             for item in batch:
@@ -78,7 +82,7 @@ class Settling:
 
     async def _settle_one(self, item: Item, worker: int | None) -> list[worker_pb2.Unsettled]:
         try:
-            await self._store.run(item.call)
+            await self._store.run(call_of(item.lease, item.result))
         except LeaseLost:
             return [await self._note_refusal(item, worker)]
         except InputError as error:
@@ -96,7 +100,7 @@ class Settling:
 
 
 def _read(
-    results: worker_pb2.Results, named: list[Lease], theirs: set[Lease]
+    results: worker_pb2.Results, named: list[Lease], theirs: Collection[Lease]
 ) -> tuple[list[Item], list[worker_pb2.Unsettled]]:
     """What can be recorded, and what is refused without asking."""
     items: list[Item] = []
@@ -105,10 +109,10 @@ def _read(
         if lease not in theirs:  # as if it did not exist: whether it does is not said
             rest.append(_refused(index, lease, "gone", None))
             continue
-        try:
-            items.append(Item(index, lease, result.WhichOneof("outcome") or "", call_of(lease, result)))
-        except InputError as error:
-            rest.append(_invalid(index, error))
+        kind = result.WhichOneof("outcome")
+        if kind is None:
+            raise TurnedAway(MALFORMED, f"the result of job {lease.job_id} does not say how it ended")
+        items.append(Item(index, lease, kind, result))
     return items, rest
 
 
@@ -118,8 +122,7 @@ def call_of(lease: Lease, result: worker_pb2.Result) -> Call[Any]:
         case "done":
             return calls.complete(lease, _text(result.done.result))
         case "failed":
-            delay = _delay(result.failed)
-            return calls.fail(lease, _error(result.failed.error), RETRY_PAUSE if delay is None else delay)
+            return calls.fail(lease, _error(result.failed.error), _pause(result.failed))
         case "snoozed":
             pause = span("delay_ms", result.snoozed.delay_ms)
             return calls.snooze(lease, pause, as_text(result.snoozed.reason))
@@ -132,10 +135,8 @@ def call_of(lease: Lease, result: worker_pb2.Result) -> Call[Any]:
             return calls.bury(lease, as_text(result.buried.reason), _error(result.buried.error) or None)
         case "dropped":
             return calls.drop_claimed(lease, as_text(result.dropped.reason))
-        case None:
-            raise TurnedAway(MALFORMED, f"the result of job {result.job_id} does not say how it ended")
         case unknown:
-            assert_never(unknown)
+            raise InputError(f"nothing is known here of an outcome {unknown}")
 
 
 def _crash(lease: Lease, said: worker_pb2.Crashed) -> Call[str]:
@@ -150,6 +151,11 @@ def _delay(said: Any) -> timedelta | None:
     return span("delay_ms", said.delay_ms) if said.HasField("delay_ms") else None
 
 
+def _pause(said: worker_pb2.Failed) -> timedelta:
+    delay = _delay(said)
+    return RETRY_PAUSE if delay is None else delay
+
+
 def _error(text: str) -> str:
     return as_text(text, ERROR_CHARS_MAX)
 
@@ -162,15 +168,14 @@ def _text(data: bytes) -> str | None:
 
 
 def _complete_many(batch: Sequence[Item], worker: int | None) -> Call[list[Answer]]:
-    return calls.complete_many([item.lease for item in batch], _each(batch, "result"), worker)
+    results = [_text(item.result.done.result) for item in batch]
+    return calls.complete_many([item.lease for item in batch], results, worker)
 
 
 def _fail_many(batch: Sequence[Item], worker: int | None) -> Call[list[Answer]]:
-    return calls.fail_many([item.lease for item in batch], _each(batch, "error"), _each(batch, "delay"), worker)
-
-
-def _each(batch: Sequence[Item], name: str) -> list[Any]:
-    return [item.call.args[name] for item in batch]
+    errors = [_error(item.result.failed.error) for item in batch]
+    pauses = [_pause(item.result.failed) for item in batch]
+    return calls.fail_many([item.lease for item in batch], errors, pauses, worker)
 
 
 def _answered(index: int, answer: Answer) -> worker_pb2.Unsettled:

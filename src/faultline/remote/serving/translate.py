@@ -63,12 +63,13 @@ def microseconds(moment: datetime) -> int:
 
 def job_message(row: Claimed, claim: bytes, lease: timedelta, timeout: timedelta) -> worker_pb2.Job:
     """A claimed job as its worker gets it."""
-    (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, hard_end, retry, lane, pos, *more
-     ) = row  # fmt: skip
+    (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, hard_end, retry, lane,
+     pos, *more) = row  # fmt: skip
     until = timeout if hard_end is None else hard_end
     message = worker_pb2.Job(
         id=id, token=token, claim=claim, task=task, queue=queue, args=args.encode(), attempt=attempt,
-        max_attempts=attempts, crashes=crashes, lease_ms=milliseconds(min(lease if own is None else own, until)),
+        max_attempts=attempts, crashes=crashes,
+        lease_ms=milliseconds(min(lease if own is None else own, until)),
         deadline_ms=milliseconds(until), created_at_us=microseconds(created_at), lane=lane, place=pos,
     )  # fmt: skip
     if key is not None:
@@ -166,13 +167,16 @@ def info_message(info: JobInfo, args: bytes, result: bytes | None) -> client_pb2
     """A job as it was read back."""
     message = client_pb2.JobInfo(
         id=info.id, state=info.state, ended=info.state.ended, task=info.task, queue=info.queue,
-        priority=info.priority, args=args, result=result, attempt=info.attempt, max_attempts=info.max_attempts,
-        crashes=info.crashes, run_at_us=microseconds(info.run_at), created_at_us=microseconds(info.created_at),
-        worker=info.worker, token=info.token, error=info.error, key=info.key,
+        priority=info.priority, args=args, result=result, attempt=info.attempt, crashes=info.crashes,
+        max_attempts=info.max_attempts, run_at_us=microseconds(info.run_at),
+        created_at_us=microseconds(info.created_at), worker=info.worker, token=info.token, error=info.error,
+        key=info.key,
     )  # fmt: skip
     for field, moment in (
-        ("claimed_at_us", info.claimed_at), ("lease_until_us", info.lease_until), ("finished_at_us", info.finished_at),
-    ):  # fmt: skip
+        ("claimed_at_us", info.claimed_at),
+        ("lease_until_us", info.lease_until),
+        ("finished_at_us", info.finished_at),
+    ):
         if moment is not None:
             setattr(message, field, microseconds(moment))
     return message

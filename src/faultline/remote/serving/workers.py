@@ -60,7 +60,9 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         if self.draining:
             raise TurnedAway(STOPPING, "the server is stopping; open a session with another one")
         if self._by_key[whose] >= config.sessions_per_key or len(self.sessions) >= config.sessions_max:
-            raise TurnedAway(TOO_MANY, f"this key has {self._by_key[whose]} of {len(self.sessions)} sessions open")
+            raise TurnedAway(
+                TOO_MANY, f"this key has {self._by_key[whose]} of {len(self.sessions)} sessions open"
+            )
 
     @unary("work")
     async def Start(self, request: worker_pb2.Hello, caller: Caller, context: Context) -> worker_pb2.Welcome:
