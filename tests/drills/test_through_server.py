@@ -48,6 +48,7 @@ def test_a_worker_that_wakes_late_is_refused_through_a_server(place):
         assert claims == ["A", "B"]
 
 
+@pytest.mark.long
 def test_a_killed_workers_job_is_done_by_another_through_a_server(server, console):
     code = run_drill("worker-crash", dsn=server.dsn(), through_server=True, console=console)
 

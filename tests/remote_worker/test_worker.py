@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_jobs_run_and_their_results_are_kept(store, served):
 
 
 def test_what_a_handler_sees_of_its_job_is_what_it_sees_on_the_database(database, store, served):
-    seen: list[tuple[object, ...]] = []
+    seen: list[Any] = []
 
     async def look(job: Job) -> None:
         seen.append(
@@ -320,7 +321,7 @@ def test_a_job_with_its_own_lease_and_timeout_keeps_them(store, served):
     async def wait() -> None:
         await asyncio.sleep(3600)
 
-    own = {"lease_for": timedelta(seconds=7), "timeout": timedelta(seconds=90)}
+    own: dict[str, Any] = {"lease_for": timedelta(seconds=7), "timeout": timedelta(seconds=90)}
     store.run(calls.enqueue(new_job("wait", **own)))
     with working(served, wait, config=quick(grace=timedelta(0))) as worker:
         (hand,) = eventually(lambda: list(worker.worker._shelf.running))

@@ -93,8 +93,9 @@ class Wanted:
 
     def address(self) -> Address | None:
         """The server it works for; None where that is the database itself."""
-        tls = {"ca": self.tls_ca, "cert": self.tls_cert, "cert_key": self.tls_key}
-        return Address.find(self.server, self.key_file, **tls)
+        return Address.find(
+            self.server, self.key_file, ca=self.tls_ca, cert=self.tls_cert, cert_key=self.tls_key
+        )
 
 
 @click.command(cls=Command)

@@ -71,8 +71,10 @@ class Address:
         server: str | None = None,
         key_file: Path | None = None,
         *,
+        ca: str | None = None,
+        cert: str | None = None,
+        cert_key: str | None = None,
         environment: Mapping[str, str] = os.environ,
-        **tls: str | None,
     ) -> "Address | None":
         """Arguments first, then FAULTLINE_SERVER, FAULTLINE_API_KEY and the like; None if no server is named.
 
@@ -84,9 +86,13 @@ class Address:
             return None
         file = key_file or environment.get("FAULTLINE_API_KEY_FILE")
         key = read_key_file(Path(file)) if file else environment.get("FAULTLINE_API_KEY") or None
-        names = {"ca": "FAULTLINE_TLS_CA", "cert": "FAULTLINE_TLS_CERT", "cert_key": "FAULTLINE_TLS_KEY"}
-        given = {name: tls.get(name) or environment.get(variable) or None for name, variable in names.items()}
-        return cls.read(server, key, **given)
+        return cls.read(
+            server,
+            key,
+            ca=ca or environment.get("FAULTLINE_TLS_CA") or None,
+            cert=cert or environment.get("FAULTLINE_TLS_CERT") or None,
+            cert_key=cert_key or environment.get("FAULTLINE_TLS_KEY") or None,
+        )
 
     def told(self) -> dict[str, Any]:
         """All of it as JSON takes it, for a pipe to a process of ours."""

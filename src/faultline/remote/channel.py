@@ -105,7 +105,8 @@ def lease_lost(refusal: worker_pb2.Refusal) -> errors.LeaseLost:
 
 def _refusal(fault: grpc.RpcError) -> worker_pb2.Refusal | None:
     """A refusal of the fence, where the status has one in its details."""
-    for name, value in fault.trailing_metadata() or ():
+    trailing: Any = fault.trailing_metadata() or ()
+    for name, value in trailing:
         if name == DETAILS:
             with contextlib.suppress(ValueError):
                 for detail in problem_pb2.Status.FromString(value).details:

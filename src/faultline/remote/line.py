@@ -41,8 +41,7 @@ class RemoteLine:
             "fail_many": self._settle_many,
             "outcome": self._outcome,
             "refused": self._refused,
-            # Asked about tasks that nobody knows, to give their jobs up after a day: a worker on the database
-            # does that. Over a server they are only put off.
+            # Asked about tasks that nobody knows, to give their jobs up after a day: the server does that.
             "get_job": self._nothing,
             "history": self._nothing,
             **dict.fromkeys(outcomes.SINGLES, self._settle),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from faultline.errors import CannotConnect, InputError, ServerUnavailable
+from faultline.errors import CannotConnect, FaultlineError, InputError, ServerUnavailable
 from faultline.remote.channel import REASONS, lease_lost
 from faultline.remote.words import Args, milliseconds
 from faultline.rpc.v1 import worker_pb2 as rpc
@@ -14,6 +14,9 @@ MESSAGE_BYTES_MAX: Final = 4 * 1024 * 1024
 """What a server takes that does not say what it takes."""
 
 HEADROOM_BYTES: Final = 1024
+
+UNFORESEEN: Final = "unforeseen"
+"""The code of a problem that only the server's log can explain."""
 
 _NOTHING: Final = rpc.Done()
 
@@ -142,6 +145,9 @@ def answer(settled: rpc.Settled) -> list[Row]:
                 raise InputError(rest.problem.message)
             case rpc.WHY_UNSENT:
                 raise CannotConnect(_words(rest))
+            case _ if rest.problem.code == UNFORESEEN:
+                # Not a matter of time: said again and again, it would keep its lease from everybody for good.
+                raise FaultlineError(_words(rest))
             case _:
                 raise ServerUnavailable(_words(rest))
     return [("",)]

@@ -44,9 +44,8 @@ class RemoteMouth:
         proofs = [Proof(job_id=held.job_id, token=held.token, claim=held.claim.bytes) for held in leases]
         request = HeartbeatRequest(worker=worker or 0, beat=Beat(leases=proofs), lease_ms=milliseconds(lease))
         try:
-            answer = WorkersStub(self._channel).Heartbeat(
-                request, timeout=self._timeout, metadata=metadata(self._address)
-            )
+            stub: Any = WorkersStub(self._channel)  # type: ignore[no-untyped-call]
+            answer = stub.Heartbeat(request, timeout=self._timeout, metadata=metadata(self._address))
         except grpc.RpcError as fault:
             raise named(fault, self._target, sent=True) from fault
         return rows.beats(beaten(proofs, answer))

@@ -35,7 +35,7 @@ class Session:
         self.welcome = Welcome()
         self._metadata = metadata(address)
         self._channel = open_channel(address, target)
-        self._stub = WorkersStub(self._channel)
+        self._stub: Any = WorkersStub(self._channel)  # type: ignore[no-untyped-call]
         self._heard = heard
         self._broke = broke
         self._stream: Any = None

@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, NoReturn
 
 import grpc
+import psycopg
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 
 from faultline import errors
 from faultline.remote.serving.translate import refusal_message
 from faultline.rpc.v1 import problem_pb2
+from faultline.store.line import is_of_this_moment
 from faultline.telemetry import printable, scrub
 
 log = logging.getLogger("faultline.remote")
@@ -92,6 +94,8 @@ def told_of(error: BaseException) -> Told:
     for kind in type(error).__mro__:
         if kind in TABLE:
             return _told_of_ours(error, TABLE[kind], id)
+    if isinstance(error, psycopg.Error) and is_of_this_moment(error):
+        return _told(_AWAY, "the database could not do it now, and it was not done; ask again in a moment", id)
     if isinstance(error, TimeoutError):
         return _told(NO_ANSWER, "the database did not answer in time, and it may have been done", id)
     log.error("a call failed in a way nobody foresaw (id %s)", id, exc_info=error)

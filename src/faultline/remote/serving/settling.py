@@ -17,6 +17,7 @@ from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.rows import Answer
 from faultline.store.run import AsyncStore
+from faultline.worker.judge import UNKNOWN_TASK, unknown_for_long
 from faultline.worker.settle import RETRY_PAUSE, as_text
 
 ERROR_CHARS_MAX: Final = 8_192
@@ -82,7 +83,7 @@ class Settling:
 
     async def _settle_one(self, item: Item, worker: int | None) -> list[worker_pb2.Unsettled]:
         try:
-            await self._store.run(call_of(item.lease, item.result))
+            await self._store.run(await self._reconsidered(item))
         except LeaseLost:
             return [await self._note_refusal(item, worker)]
         except InputError as error:
@@ -90,6 +91,15 @@ class Settling:
         except TROUBLE as trouble:
             return [_in_trouble(item.index, trouble)]
         return []
+
+    async def _reconsidered(self, item: Item) -> Call[Any]:
+        """Of a job that nobody has known for a day it is not taken that it is left for others: it is dead."""
+        if item.kind == "snoozed" and item.result.snoozed.reason.startswith(UNKNOWN_TASK):
+            info = await self._store.run(calls.get(item.lease.job_id))
+            history = await self._store.run(calls.history(item.lease.job_id))
+            if info and info.claimed_at and unknown_for_long(history, info.claimed_at):
+                return calls.bury(item.lease, f"no worker knew the task {info.task} for a day")
+        return call_of(item.lease, item.result)
 
     async def _note_refusal(self, item: Item, worker: int | None) -> worker_pb2.Unsettled:
         try:
