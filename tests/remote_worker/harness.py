@@ -20,7 +20,7 @@ class Served:
     """A server process that can be killed and started again on its port."""
 
     def __init__(self, dsn: str) -> None:
-        self._dsn = dsn
+        self.dsn = dsn
         self._keeper = Keeper()
         self._process: WorkerProcess | None = None
         self._port = 0
@@ -43,10 +43,14 @@ class Served:
 
     def start(self) -> None:
         self.trace = Trace()
-        order = {"dsn": self._dsn, "port": self._port, "tick_seconds": 0.25}
+        order = {"dsn": self.dsn, "port": self._port, "tick_seconds": 0.25}
         self._process = WorkerProcess(SERVER, order, self.trace, self._keeper, program="server_main")
         url = self.trace.wait_for_event(SERVER, "serving").facts["url"]
         self._port = int(url.rpartition(":")[2])
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.process.returncode is None
 
     def kill(self) -> None:
         """End it as a crash of its machine would."""
@@ -57,6 +61,10 @@ class Served:
         """Tell it to stop, as a service manager does; it takes its time."""
         assert self._process is not None
         self._process.send(signal.SIGTERM)
+
+    def wait_gone(self) -> None:
+        assert self._process is not None
+        self._process.wait_exit()
 
     def close(self) -> None:
         self.kill()

@@ -38,7 +38,8 @@ def lose_answers(monkeypatch: pytest.MonkeyPatch, kind: str) -> list[Any]:
     def hear(self: Session, message: Any) -> None:
         if message.WhichOneof("message") == kind and _matters(message) and not lost:
             lost.append(message)
-            self._stream.cancel()
+            # A moment later: a server that could not deliver takes the jobs back by itself.
+            asyncio.get_running_loop().call_later(0.2, self._stream.cancel)
         elif not lost or message is not lost[0]:
             take(self, message)
 
@@ -90,8 +91,8 @@ def test_a_server_that_dies_and_comes_back_is_waited_for(store, served, caplog):
 
     assert outcomes(store, running) == ["succeeded"]
     assert any("the server is away" in record.getMessage() for record in caplog.records)
-    names = [one.name for one in store.run(calls.list_workers(gone=True)) if one.name != "server"]
-    assert len(names) == 1, "after the break it went on under its number"
+    assert worker.worker.id in [one.id for one in store.run(calls.list_workers(gone=True))]
+    assert len({entry.worker for entry in store.run(calls.ledger())}) == 1, "it went on under its number"
 
 
 def test_another_replica_takes_over(database, store, served):
@@ -120,6 +121,7 @@ def test_a_server_that_is_told_to_stop_hands_its_workers_over(database, store, s
             served.stop()
             after = enqueue(store, task="noop")
             eventually(lambda: state_of(store, running) == state_of(store, after) == "succeeded")
+            served.wait_gone()
     finally:
         spare.close()
 

@@ -139,14 +139,13 @@ def test_a_stopping_worker_gives_back_what_it_has_not_started(store, served):
 
     jobs = [enqueue(store, task="wait") for _ in range(6)]
     config = quick(jobs_max=2, grace=timedelta(0))
-    with working(served, wait, config=config):
+    with working(served, wait, config=config) as worker:
         eventually(lambda: [state_of(store, job) for job in jobs].count("running") >= 2)
 
     assert {state_of(store, job) for job in jobs} == {"queued"}
     assert all(store.run(calls.get(job)).attempt == 0 for job in jobs)
-    assert [worker.stopped_at is not None for worker in store.run(calls.list_workers(gone=True))].count(
-        True
-    ) >= 1
+    known = {one.id: one for one in store.run(calls.list_workers(gone=True))}
+    assert known[worker.worker.id].stopped_at is not None
 
 
 def test_a_lease_is_renewed_by_the_pacemaker_over_the_server(store, served):

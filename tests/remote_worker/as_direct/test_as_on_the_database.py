@@ -3,6 +3,7 @@
 With a DSN beside it, as handlers that use job.transaction need one.
 """
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,11 +34,19 @@ ABOUT_THE_DATABASE_ALONE = {
     "test_a_worker_is_known_while_it_is_there_and_said_to_be_gone_after",
 }
 
+
+def _is_ours(name: str, thing: Any) -> bool:
+    """Tests and their fixtures, but for those that cut a way to the database, or bring their own program."""
+    if type(thing).__name__ == "FixtureFunctionDefinition":
+        return True
+    if not name.startswith("test_") or name in ABOUT_THE_DATABASE_ALONE:
+        return False
+    return not {"proxy", "real_worker"} & set(inspect.signature(thing).parameters)
+
+
 for _module in MODULES:
     for _name, _thing in vars(_module).items():
-        if _name in ABOUT_THE_DATABASE_ALONE:
-            continue
-        if _name.startswith("test_") or type(_thing).__name__ == "FixtureFunctionDefinition":
+        if _is_ours(_name, _thing):
             assert _name not in globals(), _name
             globals()[_name] = _thing
 
