@@ -8,6 +8,8 @@ from proof.mutants import (
     of_the_cases,
     of_the_commit,
     of_the_fence,
+    of_the_remote_worker,
+    of_the_server,
     of_the_worker,
     of_time,
 )
@@ -23,4 +25,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_cases.MUTANTS,
     *of_access.MUTANTS,
     *of_metrics.MUTANTS,
+    *of_the_remote_worker.MUTANTS,
+    *of_the_server.MUTANTS,
 )
