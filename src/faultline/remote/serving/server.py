@@ -63,8 +63,8 @@ class GrpcServer:
     async def start(self) -> int:
         """Listen; answers the port, which is known by then also if it was 0."""
         self._server = grpc.aio.server(options=self.config.options())
-        worker_pb2_grpc.add_WorkersServicer_to_server(self.workers, self._server)
-        client_pb2_grpc.add_JobsServicer_to_server(self.jobs, self._server)
+        worker_pb2_grpc.add_WorkersServicer_to_server(self.workers, self._server)  # type: ignore[no-untyped-call]
+        client_pb2_grpc.add_JobsServicer_to_server(self.jobs, self._server)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         if self.config.reflection:
             names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
