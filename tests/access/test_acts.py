@@ -1,12 +1,15 @@
 """Whatever a person does is noted in the same transaction: who, when, what, on what, why."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from faultline.access import Caller
 from faultline.errors import WrongState
 from faultline.store import calls
+from faultline.store.run import Store
 from tests.support import NOW, claim_one, enqueue, state_of
 
 ANN = Caller("ann", frozenset({"operate"}), None, "c0ffeec0ffee")
@@ -74,7 +77,7 @@ def test_a_session_that_says_it_is_another_is_noted_with_its_role(db, store):
     assert (noted.actor, noted.role) == ("somebody else", user)
 
 
-ACTS = {
+ACTS: dict[str, Callable[[Store], Any]] = {
     "cancel": lambda store: store.run(calls.cancel(enqueue(store), "why not")),
     "retry_now": lambda store: store.run(calls.retry_now(later(store))),
     "replay": lambda store: store.run(calls.replay(buried(store))),
