@@ -1,6 +1,7 @@
 """All mutants, in the order in which they are told."""
 
 from proof.mutants import (
+    of_access,
     of_crashes,
     of_ownership,
     of_the_cases,
@@ -21,4 +22,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_worker.MUTANTS,
     *of_the_cases.MUTANTS,
     *of_the_server.MUTANTS,
+    *of_access.MUTANTS,
 )
