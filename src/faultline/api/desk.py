@@ -71,9 +71,9 @@ class Desk:
         self.doorman = doorman
         self.config = config
         self.sender = Sender(_OneStore(store))
-        self.gatherer = Gatherer(store, self.sender, config.limits.calls_at_once_max)
-        self.waits = Waits(self.run, config.limits.waits_max)
         limits = config.limits
+        self.gatherer = Gatherer(store, self.sender, limits.calls_at_once_max, limits.answer_seconds_max)
+        self.waits = Waits(self.run, limits.waits_max)
         self.feed = Feed(self.run, limits.subscribers_max, limits.events_buffered_max)
         self.drilling = Drilling(store.dsn, limits.drills_at_once_max)
         self.metrics = metrics or no_metrics

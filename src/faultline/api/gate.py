@@ -1,6 +1,7 @@
 """The gate: every request passes here first. Who it is, what it may weigh, how long it may take."""
 
 import asyncio
+import contextlib
 import logging
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -134,12 +135,11 @@ class Gate:
             return
         # It may still be sending. Whoever hangs up on a sender takes the answer back from it.
         await answer.begin(problem.kind.status, [*headers, (b"connection", b"close")], body)
-        try:
+        left = self._limits.linger_bytes_max
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.linger_seconds_max):
-                while (await receive()).get("more_body"):
-                    pass
-        except TimeoutError:
-            pass
+                while left > 0 and (message := await receive()).get("more_body"):
+                    left -= len(message.get("body", b""))
         await answer.end()
 
 

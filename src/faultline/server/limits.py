@@ -38,6 +38,7 @@ class Limits:
     """A client that does not read its answer for so long is cut off."""
     linger_seconds_max: float = 2.0
     """How long what a refused client still sends is thrown away, so that it can read why it was refused."""
+    linger_bytes_max: int = 8 * MIB
 
     # How many at once.
     connections_max: int = 1_000

@@ -90,7 +90,9 @@ class BoundedProtocol(Base):  # type: ignore[misc]
     def _make_room(self) -> None:
         idle = [other for other in self.connections if other.is_idle and other is not self]
         if idle:
-            min(idle, key=lambda other: other._seen_at).transport.close()
+            oldest = min(idle, key=lambda other: other._seen_at)
+            self.connections.discard(oldest)  # now: its own goodbye comes only in the loop's next turn
+            oldest.transport.close()
         else:
             self.refuse(OVERLOADED)
 
