@@ -62,6 +62,8 @@ def serving(dsn: str, limits: Limits | None = None, **config: Any) -> Iterator[S
         waiting = asyncio.create_task(server.ready.wait())
         await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
+        if running.done():
+            await running
         told["address"] = server.http
         ready.set()
         await running

@@ -121,4 +121,3 @@ def test_the_ledgers_newest_entries_are_found_from_its_end(store, queue):
     assert moments == sorted(moments, reverse=True)
     assert store.run(calls.changes(old)) == []
     assert len(store.run(calls.changes(moments[-1], most=10))) == 10
-

@@ -44,7 +44,9 @@ def test_s2_every_route_but_health_refuses_whoever_has_no_key(admin, proxied):
     assert asked >= 25
 
 
-def test_s2_expired_revoked_wrong_and_malformed_keys_get_one_and_the_same_answer(proxied, keys_that_open_nothing):
+def test_s2_expired_revoked_wrong_and_malformed_keys_get_one_and_the_same_answer(
+    proxied, keys_that_open_nothing
+):
     answers = [proxied.client(text).get("/api/v1/jobs") for text in keys_that_open_nothing]
 
     bodies = [{**answer.json(), "request_id": ""} for answer in answers]
@@ -56,7 +58,9 @@ def test_s2_expired_revoked_wrong_and_malformed_keys_get_one_and_the_same_answer
 def keys_that_open_nothing(service, store, db):
     """Keys that open nothing, each for another reason."""
     expired = service.key("read", expires_at=datetime.now(UTC) + timedelta(days=1))
-    db.execute("update faultline.api_keys set expires_at = now() - interval '1 day' where id = %s", [id_of(expired)])
+    db.execute(
+        "update faultline.api_keys set expires_at = now() - interval '1 day' where id = %s", [id_of(expired)]
+    )
     revoked = service.key("read", name="revoked")
     store.run(calls.revoke_key(id_of(revoked)))
     good = service.key("read")

@@ -96,7 +96,9 @@ def test_s6_a_head_without_end_is_refused(service):
 
 def test_s6_a_head_that_is_too_large_at_once_is_refused(service):
     with connection(service) as greedy:
-        greedy.sendall(b"GET /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\nx-big: " + b"a" * 9_000 + b"\r\n\r\n")
+        greedy.sendall(
+            b"GET /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\nx-big: " + b"a" * 9_000 + b"\r\n\r\n"
+        )
 
         assert b"head_too_large" in answer(greedy)
 
@@ -110,7 +112,11 @@ def test_s6_more_connections_than_there_is_room_for_push_out_the_idle_ones(servi
 
 
 def test_what_is_no_http_is_refused_by_name(service):
-    for nonsense in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"a" * 60, b"hello\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n"):
+    for nonsense in (
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"a" * 60,
+        b"hello\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\n\r\n",
+    ):
         with connection(service) as sock:
             sock.sendall(nonsense)
 
@@ -141,7 +147,9 @@ def test_the_largest_body_is_taken_and_one_byte_more_is_not(service, key):
 
     def sized(size):
         body = '{"task":"t","args":{"a":"%s"}}' % ("x" * (size - empty))
-        return client.post("/api/v1/jobs", content=body.encode(), headers={"content-type": "application/json"})
+        return client.post(
+            "/api/v1/jobs", content=body.encode(), headers={"content-type": "application/json"}
+        )
 
     assert sized(10_000).status_code == 201
     assert sized(10_001).status_code == 413

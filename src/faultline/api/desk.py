@@ -14,6 +14,7 @@ from faultline.api.waits import Waits
 from faultline.client.sender import Sender
 from faultline.client.stores import Stores
 from faultline.config import Settings
+from faultline.errors import ServerUnavailable
 from faultline.server.limits import Limits
 from faultline.store.call import Call
 from faultline.store.connect import agreet
@@ -25,7 +26,7 @@ Metrics = Callable[[str], Awaitable[tuple[bytes, str]]]
 """Given an Accept header, what `/metrics` answers: the text, and its content type."""
 
 READY_SECONDS = 1.0
-READY_SECONDS_MAX = 5.0
+READY_SECONDS_MAX = 2.0
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
@@ -91,8 +92,11 @@ class Desk:
         """Raise what is wrong with the database or its schema; looked at once a second, however many ask."""
         async with self._looking:
             if self._clock() - self._looked_at > READY_SECONDS:
-                async with asyncio.timeout(READY_SECONDS_MAX), self.store.connection() as conn:
-                    await agreet(conn)
+                try:
+                    async with asyncio.timeout(READY_SECONDS_MAX), self.store.connection() as conn:
+                        await agreet(conn)
+                except TimeoutError:
+                    raise ServerUnavailable("the database does not answer") from None
                 self._looked_at = self._clock()
 
     def drain(self) -> None:
