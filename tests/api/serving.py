@@ -57,7 +57,8 @@ def serving(dsn: str, limits: Limits | None = None, **config: Any) -> Iterator[S
 
     async def serve() -> None:
         server = Server(Settings(dsn=dsn), wanted)
-        told["stop"] = lambda loop=asyncio.get_running_loop(): loop.call_soon_threadsafe(server.stop)
+        loop = asyncio.get_running_loop()
+        told["stop"] = lambda: loop.call_soon_threadsafe(server.stop)
         running = asyncio.create_task(server.run())
         waiting = asyncio.create_task(server.ready.wait())
         await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)

@@ -58,7 +58,9 @@ def test_a_drill_tells_its_progress_and_its_verdict(admin, play):
 
 def test_a_broken_promise_and_a_process_that_fails_are_told_apart(admin, play):
     play(
-        "import json, sys\nprint(json.dumps({'event': 'verdict', 'kept': False, 'broken': ['x']}))\nsys.exit(3)"
+        "import json, sys\n"
+        "print(json.dumps({'event': 'verdict', 'kept': False, 'broken': ['x']}))\n"
+        "sys.exit(3)"
     )
     broken = ended(admin, admin.post(f"{DRILLS_AT}/lease-race/runs", json={}).json()["id"], 20)
     play("import sys\nsys.exit(1)")

@@ -1,4 +1,4 @@
-"""Live changes: one look at the ledger for all, nothing lost on the way, nothing shown to who may not see it."""
+"""Live changes: one look at the ledger for all, nothing lost, nothing shown to those who may not see it."""
 
 import threading
 import time

@@ -1,11 +1,13 @@
 """A gigabyte that is streamed at the server, and hundreds of idle connections, leave its memory as it was."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -21,13 +23,13 @@ def process(database, store):
     made = mint()
     store.run(calls.create_key(made.id, made.hash, made.id, ["admin"]))
     running = subprocess.Popen(
-        [sys.executable, "-m", "faultline", "server", "--http", "127.0.0.1:0", "--no-watchdog", "--log", "lines"],
+        [sys.executable, "-m", "faultline", "server", "--http", "127.0.0.1:0", "--no-watchdog"],
         env={**os.environ, "FAULTLINE_DSN": database}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         for line in running.stderr:
             if "listening for HTTP" in line:
-                yield running, int(line.rpartition(":")[2]), made.text
+                yield running, int(re.search(r":(\d+)\"", line)[1]), made.text
                 break
     finally:
         running.terminate()
@@ -36,8 +38,7 @@ def process(database, store):
 
 
 def rss(process):
-    with open(f"/proc/{process.pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def get(port, path="/api/v1/jobs"):
@@ -65,7 +66,7 @@ def stream(port, head, most=GIGABYTE):
     return sent, said
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is read from /proc")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 def test_s6_a_gigabyte_and_500_idle_connections_leave_the_memory_flat(process):
     running, port, key = process
     head = "POST /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"

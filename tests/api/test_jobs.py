@@ -125,7 +125,7 @@ def test_a_list_goes_page_by_page_newest_first(admin, submit, queue):
     last = admin.get(JOBS, params={"queue": queue, "most": 3, "cursor": second["next"]}).json()
 
     pages = [[job["id"] for job in page["jobs"]] for page in (first, second, last)]
-    assert sum(pages, []) == made[::-1]
+    assert [*pages[0], *pages[1], *pages[2]] == made[::-1]
     assert last["next"] is None
     assert "args" not in first["jobs"][0]
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document is published, checked in, and true: whatever it allows and forbids, no answer is a crash."""
+"""The OpenAPI document is published, checked in, and true: no request it allows or forbids is a crash."""
 
 from pathlib import Path
 

@@ -10,10 +10,13 @@ from faultline.server.limits import Limits
 from tests.api.serving import serving
 
 SHORT = Limits(
-    head_seconds_max=0.5, body_seconds_max=0.5, idle_seconds_max=1.0, connections_max=60, body_bytes_max=10_000,
-    head_bytes_max=8_000, linger_seconds_max=0.5, calls_at_once_per_key=20,
+    head_seconds_max=0.5, body_seconds_max=0.5, idle_seconds_max=1.0, connections_max=60,
+    body_bytes_max=10_000, head_bytes_max=8_000, linger_seconds_max=0.5, calls_at_once_per_key=20,
 )  # fmt: skip
-HEAD = "POST /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nauthorization: Bearer {}\r\n"
+HEAD = (
+    "POST /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    "authorization: Bearer {}\r\n"
+)
 
 
 @pytest.fixture(scope="module")

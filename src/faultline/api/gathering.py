@@ -30,13 +30,15 @@ Waiting = tuple[NewJob, asyncio.Future[Made]]
 
 
 class Gatherer:
-    """Takes jobs one at a time and sends them on in batches; no job waits for or fails with one of another kind.
+    """Takes jobs one at a time and sends them on in batches; none waits for, or fails with, another kind.
 
-    Jobs of a kind share all their options. Each kind has a call of its own under way at a time, so that a queue somebody
-    holds up holds up nobody else.
+    Jobs of a kind share all their options. Each kind has a call of its own under way at a time, so that a
+    queue somebody holds up holds up nobody else.
     """
 
-    def __init__(self, store: AsyncStore, sender: Sender, waiting_max: int, seconds_max: float = 30.0) -> None:
+    def __init__(
+        self, store: AsyncStore, sender: Sender, waiting_max: int, seconds_max: float = 30.0
+    ) -> None:
         self._store = store
         self._sender = sender
         self._kinds: dict[Any, deque[Waiting]] = {}
@@ -83,7 +85,7 @@ class Gatherer:
         try:
             made = await self._send([new for new, _ in batch])
         except Exception as error:
-            # Only after a refusal is it certain that nothing was written: anything else must not be sent again.
+            # Only after a refusal is it certain that nothing was written: anything else is not sent again.
             if len(batch) > 1 and isinstance(error, InputError | KeyConflict):
                 for one in batch:
                     await self._carry([one])

@@ -1,4 +1,4 @@
-"""A plain load generator for HTTP, in a process of its own: so many connections, one request at a time on each.
+"""A plain load generator for HTTP, in a process of its own: many connections, one request at a time on each.
 
 Reads what to do as JSON from standard input, writes what came of it as JSON to standard output.
 """
