@@ -53,7 +53,8 @@ class Service:
 def serving(dsn: str, limits: Limits | None = None, **config: Any) -> Iterator[Service]:
     """A server on this database for as long as the block lasts."""
     wanted = ServerConfig(**{"http": LOOPBACK, "watchdog": False, "limits": limits or Limits(), **config})
-    ready, told = threading.Event(), {}
+    ready = threading.Event()
+    told: dict[str, Any] = {}
 
     async def serve() -> None:
         server = Server(Settings(dsn=dsn), wanted)

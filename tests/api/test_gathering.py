@@ -21,7 +21,7 @@ def gather(database):
 
     async def submit(jobs, spoil=None):
         store = AsyncStore(database)
-        counted = Counter()
+        counted: Counter[str] = Counter()
         carry = store.run
 
         async def run(call, hint=None):
@@ -30,7 +30,7 @@ def gather(database):
                 spoil(call)
             return await carry(call, hint)
 
-        store.run = run
+        setattr(store, "run", run)  # noqa: B010
         gatherer = Gatherer(store, Sender(_OneStore(store)), 1000)
         answers = await asyncio.gather(*(gatherer.add(job) for job in jobs), return_exceptions=True)
         await store.close()
