@@ -11,7 +11,7 @@ from tests.api.serving import serving
 
 SHORT = Limits(
     head_seconds_max=0.5, body_seconds_max=0.5, idle_seconds_max=1.0, connections_max=60,
-    body_bytes_max=10_000, head_bytes_max=8_000, linger_seconds_max=0.5, calls_at_once_per_key=20,
+    body_bytes_max=10_000, head_bytes_max=8_000, linger_seconds_max=0.5, send_seconds_max=0.5,
 )  # fmt: skip
 HEAD = (
     "POST /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -112,6 +112,20 @@ def test_s6_more_connections_than_there_is_room_for_push_out_the_idle_ones(servi
 
         assert idle[0].recv(4096) == b""
         assert is_served(service)
+
+
+def test_s6_a_client_that_does_not_read_its_answers_is_cut_off(service):
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.settimeout(20)
+        deaf.connect((service.address.host, service.address.port))
+        ask = b"GET /api/v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        deaf.sendall(ask * 100)
+        time.sleep(1.5)
+        read = len(answer(deaf))
+
+    assert read < 100 * 40_000
+    assert is_served(service)
 
 
 def test_what_is_no_http_is_refused_by_name(service):

@@ -129,7 +129,7 @@ def uvicorn_config(app: Any, limits: Limits, grace_seconds: float) -> uvicorn.Co
     """uvicorn as we use it: no words of its own, no headers it believes, nothing that is not HTTP."""
     return uvicorn.Config(
         app, http=protocol_with(limits), ws="none", lifespan="off", log_config=None, access_log=False,
-        proxy_headers=False, server_header=False, backlog=512,
+        proxy_headers=False, server_header=False,
         timeout_keep_alive=int(limits.idle_seconds_max), timeout_graceful_shutdown=max(1, int(grace_seconds)),
         h11_max_incomplete_event_size=limits.head_bytes_max,
     )  # fmt: skip
