@@ -14,7 +14,6 @@ from faultline.server.config import Address
 from faultline.server.limits import Limits
 from faultline.server.protocol import uvicorn_config
 
-
 BACKLOG: Final = 512
 
 
