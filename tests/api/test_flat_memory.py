@@ -29,7 +29,7 @@ def process(database, store):
     try:
         for line in running.stderr:
             if "listening for HTTP" in line:
-                yield running, int(re.search(r":(\d+)\"", line)[1]), made.text
+                yield running, int(re.search(r"127\.0\.0\.1:(\d+)", line)[1]), made.text
                 break
     finally:
         running.terminate()

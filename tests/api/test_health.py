@@ -24,7 +24,9 @@ def database(server, template):
 @pytest.fixture
 def service(database, monkeypatch):
     monkeypatch.setattr("faultline.api.desk.READY_SECONDS", 0.0)
-    monkeypatch.setattr("faultline.store.run.POOL_WAIT_SECONDS", 0.5)
+    monkeypatch.setattr("faultline.api.desk.READY_SECONDS_MAX", 0.5)
+    monkeypatch.setattr("faultline.store.run.POOL_WAIT_SECONDS", 0.3)
+    monkeypatch.setattr("faultline.store.run.POOL_TRY_SECONDS", 0.2)
     with serving(database) as running:
         yield running
 

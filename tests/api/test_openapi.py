@@ -84,7 +84,7 @@ def ask_at_random(service, session, name, examples):
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_no_request_the_document_allows_or_forbids_is_answered_with_a_crash(service, session, name):
-    ask_at_random(service, session, name, 8)
+    ask_at_random(service, session, name, 5)
 
 
 @pytest.mark.long

@@ -9,7 +9,10 @@ import time
 
 import httpx2
 import pytest
+from click.testing import CliRunner
 
+from faultline.cli.root import root
+from faultline.store import calls
 from tests.support import enqueue
 
 
@@ -61,8 +64,6 @@ def test_sigterm_ends_long_polls_and_streams_at_once_and_then_the_server(start, 
 
 
 def test_its_watchdog_makes_rounds(start, store):
-    from faultline.store import calls
-
     start()
     until = time.monotonic() + 20
     while store.run(calls.health())[0] is None:
@@ -70,18 +71,18 @@ def test_its_watchdog_makes_rounds(start, store):
         time.sleep(0.05)
 
 
-def test_a_server_that_cannot_start_says_why_in_one_line(database):
-    for words, reason in (
-        (["--http", "0.0.0.0:0"], "no API key yet"),
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
         (["--tls-cert", "nowhere.pem", "--tls-key", "nowhere.key"], "there is no file"),
         (["--tls-cert", "nowhere.pem"], "go together"),
         (["--http", "off"], "neither"),
         (["--http", "a:b"], "not an address"),
-    ):
-        done = subprocess.run(
-            [sys.executable, "-m", "faultline", "--dsn", database, "server", *words],
-            capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
-        assert done.returncode == 2, words
-        assert reason in done.stderr
-        assert len(done.stderr.strip().splitlines()) == 1
+    ],
+)
+def test_a_server_that_cannot_start_says_why_in_one_line(database, words, reason):
+    done = CliRunner().invoke(root, ["--dsn", database, "server", *words], prog_name="faultline")
+
+    assert done.exit_code == 2
+    assert reason in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
