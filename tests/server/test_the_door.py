@@ -70,6 +70,6 @@ def test_what_is_no_address_is_refused(text):
 
 
 def test_a_limit_of_nothing_is_refused():
-    for wrong in ({"body_bytes_max": 0}, {"wait_seconds_max": -1.0}, {"page_max": True}):
+    for wrong in ({"body_bytes_max": 0}, {"wait_seconds_max": -1.0}, {"waits_max": True}):
         with pytest.raises(ConfigError):
             Limits(**wrong)

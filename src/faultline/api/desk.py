@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from faultline.access import Doorman
+from faultline.access import Acting, Caller, Doorman, acting
 from faultline.api.drilling import Drilling
 from faultline.api.events import Feed
 from faultline.api.gathering import Gatherer
@@ -87,6 +88,13 @@ class Desk:
         """Carry one call, for as long as a client may be kept waiting."""
         async with asyncio.timeout(self.config.limits.answer_seconds_max):
             return await self.store.run(call)
+
+    @asynccontextmanager
+    async def acting(self, caller: Caller, reason: str | None) -> AsyncIterator[Acting]:
+        """One transaction in the caller's name; it is given up when somebody keeps it waiting too long."""
+        async with asyncio.timeout(self.config.limits.answer_seconds_max):
+            async with acting(self.store, caller, reason) as act:
+                yield act
 
     async def check_ready(self) -> None:
         """Raise what is wrong with the database or its schema; looked at once a second, however many ask."""

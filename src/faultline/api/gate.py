@@ -21,7 +21,7 @@ from faultline.api.problems import (
     Refused,
     problem_of,
 )
-from faultline.api.rates import Rate, Turnstile
+from faultline.api.rates import Lately, Rate, Turnstile
 from faultline.api.submit import SUBMIT, SUBMIT_MANY, submit_one
 from faultline.errors import NotAuthenticated
 from faultline.server.config import is_loopback
@@ -41,6 +41,7 @@ class Gate:
         self._limits = desk.config.limits
         self._turnstile = Turnstile(self._limits)
         self._bad_keys = Rate(self._limits.bad_keys_per_second)
+        self._good_keys = Lately()
         self._bodies = Bodies(self._limits)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -87,15 +88,18 @@ class Gate:
 
     async def _who(self, asked: Asked, key: str | None) -> Caller:
         peer = asked.peer
-        if key is not None and not self._bad_keys.has(peer):
+        if key is not None and not self._bad_keys.has(peer) and not self._good_keys.knows(key):
             raise Refused(TOO_MANY, "too many wrong keys from this address", 1)
         here = not self._desk.config.behind_proxy and not asked.passed_on and is_loopback(peer)
         try:
-            return await self._desk.doorman.who(key, loopback=here)
+            caller = await self._desk.doorman.who(key, loopback=here)
         except NotAuthenticated:
             if key is not None:
                 self._bad_keys.take(peer)
             raise
+        if key is not None:
+            self._good_keys.note(key)
+        return caller
 
     def _check_host(self, asked: Asked, key: str | None) -> None:
         """Refuse a name that somebody else's DNS points here: by it a page could reach us from a browser."""

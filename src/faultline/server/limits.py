@@ -6,6 +6,8 @@ from typing import Final
 from faultline.errors import ConfigError
 
 MIB: Final = 1_048_576
+PAGE_MAX: Final = 500
+"""The longest page of a list; in the OpenAPI document too, so it is the same for every server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,6 @@ class Limits:
     comment_seconds: float = 15.0
     """An event stream that has nothing to say says so this often, or proxies would cut it."""
     events_buffered_max: int = 1_000
-    page_max: int = 500
     bulk_jobs_max: int = 10_000
     drills_at_once_max: int = 1
 
