@@ -49,6 +49,12 @@ class Service:
             client.close()
 
 
+def code_of(answer: httpx2.Response) -> str | None:
+    """Which kind of problem an answer is; None when it is none."""
+    told = answer.json()
+    return told.get("code") if isinstance(told, dict) else None
+
+
 @contextmanager
 def serving(dsn: str, limits: Limits | None = None, **config: Any) -> Iterator[Service]:
     """A server on this database for as long as the block lasts."""

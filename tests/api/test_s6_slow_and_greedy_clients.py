@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from faultline.server.limits import Limits
-from tests.api.serving import serving
+from tests.api.serving import code_of, serving
 
 SHORT = Limits(
     head_seconds_max=0.5, body_seconds_max=0.5, idle_seconds_max=1.0, connections_max=60,
@@ -178,13 +178,13 @@ def test_a_packed_body_is_refused_unopened(service, key):
         headers={"content-type": "application/json", "content-encoding": "gzip"},
     )  # fmt: skip
 
-    assert (answer.status_code, answer.json()["code"]) == (415, "not_json")
+    assert (answer.status_code, code_of(answer)) == (415, "not_json")
 
 
 def test_a_get_with_a_body_is_refused(service):
     answer = service.client().request("GET", "/api/v1/jobs", content=b"{}")
 
-    assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
+    assert (answer.status_code, code_of(answer)) == (400, "malformed")
 
 
 def test_a_body_that_is_no_json_is_refused(service, key):
@@ -192,7 +192,7 @@ def test_a_body_that_is_no_json_is_refused(service, key):
     for path in ("/api/v1/jobs", "/api/v1/jobs/batch", "/api/v1/jobs/bulk", "/api/v1/jobs/1/cancel"):
         answer = client.post(path, content=b'{"', headers={"content-type": "application/json"})
 
-        assert (answer.status_code, answer.json()["code"]) == (400, "malformed"), path
+        assert (answer.status_code, code_of(answer)) == (400, "malformed"), path
 
 
 def test_more_calls_a_second_than_a_key_may_make_are_refused_with_how_long_to_wait(database):
@@ -201,5 +201,5 @@ def test_more_calls_a_second_than_a_key_may_make_are_refused_with_how_long_to_wa
         answers = [client.get("/api/v1/jobs") for _ in range(20)]
 
         assert [answer.status_code for answer in answers].count(200) >= 5
-        assert answers[-1].json()["code"] == "too_many_requests"
+        assert code_of(answers[-1]) == "too_many_requests"
         assert answers[-1].headers["retry-after"] == "1"
