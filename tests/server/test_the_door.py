@@ -6,6 +6,7 @@ from faultline.errors import ConfigError
 from faultline.server.config import Address, ServerConfig, is_loopback
 from faultline.server.door import check_door
 from faultline.server.limits import Limits
+from faultline.server.server import api_config, grpc_server
 from tests.api.serving import serving
 
 EVERYWHERE = Address("0.0.0.0", 0)
@@ -73,3 +74,21 @@ def test_a_limit_of_nothing_is_refused():
     for wrong in ({"body_bytes_max": 0}, {"wait_seconds_max": -1.0}, {"waits_max": True}):
         with pytest.raises(ConfigError):
             Limits(**wrong)
+
+
+def test_beyond_loopback_a_key_may_call_it_by_any_name_until_names_are_given():
+    """A load balancer knows addresses we do not; a page in a browser has no key to show."""
+    assert not api_config(ServerConfig()).any_host_with_key
+    assert api_config(ServerConfig(http=Address("0.0.0.0", 8000))).any_host_with_key
+    assert api_config(ServerConfig(behind_proxy=True)).any_host_with_key
+    named = api_config(ServerConfig(http=Address("0.0.0.0", 8000), hosts=("Jobs.Example.org",)))
+    assert not named.any_host_with_key
+    assert "jobs.example.org" in named.hosts
+    assert "0.0.0.0" not in named.hosts
+
+
+def test_grpc_without_its_extra_says_which_to_install(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    with pytest.raises(ConfigError, match=r"faultline-queue\[grpc\]"):
+        grpc_server(None, None, ServerConfig(grpc=Address("127.0.0.1", 0)))
