@@ -71,14 +71,10 @@ class GrpcServer:
             reflection.enable_server_reflection(names, self._server)
         self.port = self._bind()
         await self._server.start()
-        self._parts = [
-            asyncio.create_task(part)
-            for part in (
-                listen(self._store.dsn, self.bell.news, lambda: LISTEN_AGAIN),
-                self.bell.poll(),
-                self._watch(),
-            )
-        ]
+        parts = [self.bell.poll(), self._watch()]
+        if self._store.listens:
+            parts.append(listen(self._store.dsn, self.bell.news, lambda: LISTEN_AGAIN))
+        self._parts = [asyncio.create_task(part) for part in parts]
         log.info("listening for gRPC%s on %s", " with TLS" if self.config.tls else "", self.config.address)
         return self.port
 
