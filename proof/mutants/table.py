@@ -5,6 +5,7 @@ from proof.mutants import (
     of_crashes,
     of_metrics,
     of_ownership,
+    of_the_api,
     of_the_cases,
     of_the_commit,
     of_the_fence,
@@ -27,4 +28,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_metrics.MUTANTS,
     *of_the_remote_worker.MUTANTS,
     *of_the_server.MUTANTS,
+    *of_the_api.MUTANTS,
 )

@@ -49,19 +49,29 @@ class Service:
             client.close()
 
 
+def code_of(answer: httpx2.Response) -> str | None:
+    """Which kind of problem an answer is; None when it is none."""
+    told = answer.json()
+    return told.get("code") if isinstance(told, dict) else None
+
+
 @contextmanager
 def serving(dsn: str, limits: Limits | None = None, **config: Any) -> Iterator[Service]:
     """A server on this database for as long as the block lasts."""
     wanted = ServerConfig(**{"http": LOOPBACK, "watchdog": False, "limits": limits or Limits(), **config})
-    ready, told = threading.Event(), {}
+    ready = threading.Event()
+    told: dict[str, Any] = {}
 
     async def serve() -> None:
         server = Server(Settings(dsn=dsn), wanted)
-        told["stop"] = lambda loop=asyncio.get_running_loop(): loop.call_soon_threadsafe(server.stop)
+        loop = asyncio.get_running_loop()
+        told["stop"] = lambda: loop.call_soon_threadsafe(server.stop)
         running = asyncio.create_task(server.run())
         waiting = asyncio.create_task(server.ready.wait())
         await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
+        if running.done():
+            await running
         told["address"] = server.http
         ready.set()
         await running

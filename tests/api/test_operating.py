@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 
 from faultline.store import calls
+from tests.api.serving import code_of
 from tests.support import LEASE, NOW, claim_one, state_of
 
 JOBS = "/api/v1/jobs"
@@ -52,7 +53,7 @@ def test_a_dead_job_is_replayed(operator, submit, store, queue):
 def test_what_the_state_does_not_allow_is_refused_with_the_state(operator, submit):
     answer = operator.post(f"{JOBS}/{submit()}/replay", json={})
 
-    assert (answer.status_code, answer.json()["code"]) == (409, "wrong_state")
+    assert (answer.status_code, code_of(answer)) == (409, "wrong_state")
     assert "queued" in answer.json()["detail"]
 
 
@@ -65,7 +66,7 @@ def test_a_bulk_act_is_counted_first_and_done_with_the_count_confirmed(operator,
     done = operator.post(f"{JOBS}/bulk", json={**wish, "confirm": 6, "reason": "a bad deploy"})
 
     assert count == {"count": 5, "capped": False}
-    assert (stale.status_code, stale.json()["code"]) == (409, "count_changed")
+    assert (stale.status_code, code_of(stale)) == (409, "count_changed")
     assert done.json() == {"done": 6, "refused": 0}
     assert {state_of(store, job_id) for job_id in made} == {"cancelled"}
     assert acts_on(store, made[0]) == [("cancel", "ops", "a bad deploy")]
@@ -108,7 +109,7 @@ def test_a_queue_is_paused_resumed_and_told_what_to_keep(operator, submit, store
 def test_a_queue_that_is_not_there_is_a_problem(operator):
     answer = operator.post("/api/v1/queues/nowhere/resume", json={})
 
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert (answer.status_code, code_of(answer)) == (404, "not_found")
 
 
 def test_workers_queues_and_stats_are_there_to_look_at(operator, submit, store, queue):

@@ -95,7 +95,7 @@ class Drilling:
 
 async def _started(drill: str, dsn: str | None) -> asyncio.subprocess.Process:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "faultline.server.drill_main",
+        sys.executable, "-P", "-m", "faultline.drills.asked_main",
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         start_new_session=True, limit=LINE_BYTES_MAX,
     )  # fmt: skip

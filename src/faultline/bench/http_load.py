@@ -1,4 +1,4 @@
-"""A plain load generator for HTTP, in a process of its own: so many connections, one request at a time on each.
+"""A plain load generator for HTTP, in a process of its own: many connections, one request at a time on each.
 
 Reads what to do as JSON from standard input, writes what came of it as JSON to standard output.
 """
@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from faultline.bench.load import PAD
@@ -95,9 +96,8 @@ async def run(errand: Errand) -> dict[str, Any]:
     began = time.perf_counter()
     clients = []
     for number in range(errand.connections):
-        _, client = await loop.create_connection(
-            lambda number=number: _Client(requests, number, began + errand.seconds), errand.host, errand.port
-        )
+        make = partial(_Client, requests, number, began + errand.seconds)
+        _, client = await loop.create_connection(make, errand.host, errand.port)
         clients.append(client)
     await asyncio.gather(*(client.over for client in clients))
     return {

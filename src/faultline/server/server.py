@@ -90,11 +90,11 @@ class Server:
             app = create_app(store, doorman, api_config(self.config), metrics_of(store))
             desk = app.state.desk
             parts.append(asyncio.create_task(self._listen(app, self.config.http)))
-        if grpc is not None:
-            await grpc.start()
-        self.ready.set()
         stopping = asyncio.create_task(self._stopping.wait())
         try:
+            if grpc is not None:
+                await grpc.start()
+            self.ready.set()
             await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
@@ -103,8 +103,9 @@ class Server:
             if self._http is not None:
                 self._http.should_exit = True
             grace = self.config.grace.total_seconds()
-            both = [*parts, *([asyncio.create_task(grpc.stop(grace))] if grpc is not None else [])]
-            await asyncio.gather(*both)
+            if grpc is not None and self.ready.is_set():
+                parts.append(asyncio.create_task(grpc.stop(grace)))
+            await asyncio.gather(*parts)
 
     def _listen(self, app: Any, address: Address) -> Coroutine[Any, Any, None]:
         """Bind now, so that a port that is taken stops the start; serve when awaited."""

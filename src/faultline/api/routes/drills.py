@@ -55,7 +55,7 @@ async def list_drills(caller: Reader) -> list[DrillView]:
 
 @router.post("/drills/{name}/runs", status_code=202)
 async def start_drill(desk: TheDesk, caller: Admin, name: DrillName, wish: DrillWish) -> RunView:
-    """Rehearse a fault against real processes; one at a time. Look at the run for its progress and verdict."""
+    """Rehearse a fault against real processes; one at a time. The run tells its progress and verdict."""
     from faultline.drills.registry import DRILLS
 
     if name not in DRILLS:
