@@ -120,9 +120,9 @@ class Clock:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._run("create schema test_clock")
-        self._run("create table test_clock.skew as select interval '0' as skew")
         self._run(
+            "create schema test_clock;"
+            "create table test_clock.skew as select interval '0' as skew;"
             "create or replace function faultline.now() returns timestamptz language sql volatile"
             " as $$ select clock_timestamp() + (select skew from test_clock.skew) $$"
         )

@@ -23,7 +23,7 @@ COLOURS = {"killed": "green", "survived": "red", "unfit": "red"}
 
 @click.command()
 @click.argument("words", nargs=-1)
-@click.option("--jobs", default=2, show_default=True, help="How many stand trial at once.")
+@click.option("--jobs", default=4, show_default=True, help="How many stand trial at once.")
 @click.option("--write", is_flag=True, help="Write the table into docs/promises.md.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the verdicts as JSON.")
 @click.option("--green", is_flag=True, help="First check that all the named tests pass without a mutant.")

@@ -1,4 +1,4 @@
-"""Every mutant stands trial: two at a time, on one server, with a bar to watch."""
+"""Every mutant stands trial: some at a time, for most of them wait, on one server, with a bar to watch."""
 
 import json
 import os
@@ -10,7 +10,11 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
+from psycopg.conninfo import make_conninfo
+
 from faultline.embedded import EmbeddedServer
+from faultline.store.migrate import migrate
 from proof.mutants.mutant import Mutant
 from proof.mutants.sandbox import sandboxes
 from proof.mutants.trial import Verdict, run_test, stand
@@ -35,12 +39,25 @@ def a_server() -> Iterator[EmbeddedServer]:
         yield server
 
 
+@contextmanager
+def a_template(dsn: str) -> Iterator[str]:
+    """The name of a migrated database, for all mutants that leave the schema alone."""
+    name = f"mutants_{secrets.token_hex(6)}"
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(f"create database {name}".encode())
+        migrate(make_conninfo(dsn, dbname=name))
+        yield name
+        conn.execute(f"drop database {name}".encode())
+
+
 def try_all(mutants: Sequence[Mutant], dsn: str, jobs: int, tell: Tell) -> list[Verdict]:
     """A verdict for each, in their order; each is told as soon as it is known."""
-    with sandboxes() as folder, ThreadPoolExecutor(jobs) as pool:
+    with sandboxes() as folder, a_template(dsn) as template, ThreadPoolExecutor(jobs) as pool:
         # Those that wait for real workers first: a long one at the end would leave the other side idle.
         order = sorted(range(len(mutants)), key=lambda number: "worker" not in mutants[number].test)
-        waiting = {pool.submit(stand, mutants[number], number, folder, dsn): number for number in order}
+        waiting = {
+            pool.submit(stand, mutants[number], number, folder, dsn, template): number for number in order
+        }
         verdicts: dict[int, Verdict] = {}
         for trial in as_completed(waiting):
             verdicts[waiting[trial]] = verdict = trial.result()

@@ -48,6 +48,11 @@ class Mutant:
         """The files it changes, as a reader looks for them."""
         return ", ".join(dict.fromkeys(patch.file for patch in self.patches))
 
+    @property
+    def leaves_the_schema_alone(self) -> bool:
+        """Whether a database that the whole package migrated is the one its own copy would make."""
+        return not any(patch.file.startswith(("sql/", "store/")) for patch in self.patches)
+
     def apply(self, package: Path) -> None:
         """Break a copy of the package as this mutant says."""
         for patch in self.patches:

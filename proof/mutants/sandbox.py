@@ -1,6 +1,7 @@
 """A copy of the package to break: the tree itself is never dirtied."""
 
 import compileall
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -25,8 +26,12 @@ def sandboxes() -> Iterator[Path]:
 def broken_copy(folder: Path, number: int, mutant: Mutant) -> Iterator[Path]:
     """A folder for PYTHONPATH that holds the package as the mutant wants it."""
     copy = folder / f"mutant-{number}"
-    shutil.copytree(folder / "whole", copy)
+    # Links: only the files that are broken need to be files of their own.
+    shutil.copytree(folder / "whole", copy, copy_function=os.link)
     try:
+        for name in {patch.file for patch in mutant.patches}:
+            (copy / "faultline" / name).unlink()
+            shutil.copy(folder / "whole" / "faultline" / name, copy / "faultline" / name)
         mutant.apply(copy / "faultline")
         for patch in mutant.patches:
             if patch.file.endswith(".py"):  # one that cannot even be compiled would be red for nothing

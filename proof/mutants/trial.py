@@ -21,6 +21,9 @@ SECONDS_MAX = 100
 PATIENCE = 10
 """How many seconds a test waits for what must come, and on a mutant often does not."""
 
+# Plugins that happen to be installed take as long to load as everything else: no mutant's test needs them.
+PLUGINS = ("xdist.plugin", "pytest_timeout", "proof.mutants.witness", "no:cacheprovider")
+
 Word = Literal["killed", "survived", "unfit"]
 
 RED = {"AssertionError", "Failed", "FaultlineError", "TimeoutError"}
@@ -54,13 +57,14 @@ def judge(mutant: Mutant, seen: dict[str, Any], seconds: float) -> Verdict:
     return Verdict(mutant, "killed" if red else "unfit", failed["test"], said, seconds)
 
 
-def stand(mutant: Mutant, number: int, folder: Path, dsn: str) -> Verdict:
+def stand(mutant: Mutant, number: int, folder: Path, dsn: str, template: str) -> Verdict:
     """Break a copy, run the test that must notice, and judge."""
     began = time.monotonic()
     witness = folder / f"witness-{number}.json"
+    ready = template if mutant.leaves_the_schema_alone else ""
     try:
         with broken_copy(folder, number, mutant) as copy:
-            spoken = run_test([mutant.test], copy, dsn, witness)
+            spoken = run_test([mutant.test], copy, dsn, witness, template=ready)
     except (LookupError, SyntaxError) as misfit:
         return Verdict(mutant, "unfit", "", str(misfit), time.monotonic() - began)
     except subprocess.TimeoutExpired:
@@ -71,7 +75,12 @@ def stand(mutant: Mutant, number: int, folder: Path, dsn: str) -> Verdict:
 
 
 def run_test(
-    tests: list[str], copy: Path, dsn: str, witness: Path, seconds_max: float | None = SECONDS_MAX
+    tests: list[str],
+    copy: Path,
+    dsn: str,
+    witness: Path,
+    seconds_max: float | None = SECONDS_MAX,
+    template: str = "",
 ) -> str:
     """Run tests against the package in `copy`, until the first failure; what pytest printed."""
     environment = {
@@ -79,10 +88,11 @@ def run_test(
         "PYTHONPATH": str(copy),
         "FAULTLINE_TEST_DSN": dsn,
         "FAULTLINE_TEST_PATIENCE": str(PATIENCE),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         WITNESS: str(witness),
+        **({"FAULTLINE_TEST_TEMPLATE": template} if template else {}),
     }
-    # Hypothesis takes a second to load, which is as long as everything else: no mutant's test needs it.
-    plugins = ["-p", "proof.mutants.witness", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    plugins = [word for name in PLUGINS for word in ("-p", name)]
     run = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-x", "-q", *plugins, *tests],
         cwd=ROOT,

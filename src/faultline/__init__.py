@@ -11,30 +11,33 @@
 
 __version__ = "0.1.0"
 
-from faultline.client import Faultline, Handle, Task
-from faultline.config import WorkerConfig
-from faultline.errors import (
-    AlreadySettled,
-    BadArguments,
-    BadDocument,
-    BadName,
-    FaultlineError,
-    HandlerDied,
-    JobCancelled,
-    JobDead,
-    JobNotFound,
-    KeyConflict,
-    LeaseLost,
-    OutcomeUnknown,
-    OutOfBounds,
-    TransactionEnded,
-    TransactionOpen,
-    WaitTimeout,
-    WrongState,
-)
-from faultline.job import Job, JobInfo, JobState, LedgerEntry, NewJob, Refusal
-from faultline.outcome import Cancel, Dead, Snooze
-from faultline.retry import Constant, Exponential, Retry, RetryPolicy, bury, ignore
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from faultline.client import Faultline, Handle, Task
+    from faultline.config import WorkerConfig
+    from faultline.errors import (
+        AlreadySettled,
+        BadArguments,
+        BadDocument,
+        BadName,
+        FaultlineError,
+        HandlerDied,
+        JobCancelled,
+        JobDead,
+        JobNotFound,
+        KeyConflict,
+        LeaseLost,
+        OutcomeUnknown,
+        OutOfBounds,
+        TransactionEnded,
+        TransactionOpen,
+        WaitTimeout,
+        WrongState,
+    )
+    from faultline.job import Job, JobInfo, JobState, LedgerEntry, NewJob, Refusal
+    from faultline.outcome import Cancel, Dead, Snooze
+    from faultline.retry import Constant, Exponential, Retry, RetryPolicy, bury, ignore
 
 __all__ = [
     "AlreadySettled",
@@ -75,3 +78,33 @@ __all__ = [
     "bury",
     "ignore",
 ]
+
+# Each name is loaded when it is first asked for: a pacemaker, or `faultline --help`, asks for few of them.
+_HOMES = {
+    "faultline.client": "Faultline Handle Task",
+    "faultline.config": "WorkerConfig",
+    "faultline.errors": (
+        "AlreadySettled BadArguments BadDocument BadName FaultlineError HandlerDied JobCancelled JobDead "
+        "JobNotFound KeyConflict LeaseLost OutcomeUnknown OutOfBounds TransactionEnded TransactionOpen "
+        "WaitTimeout WrongState"
+    ),
+    "faultline.job": "Job JobInfo JobState LedgerEntry NewJob Refusal",
+    "faultline.outcome": "Cancel Dead Snooze",
+    "faultline.retry": "Constant Exponential Retry RetryPolicy bury ignore",
+}
+
+if not TYPE_CHECKING:  # to a type checker it would say that every name is there
+
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        for home, names in _HOMES.items():
+            if name in names.split():
+                globals()[name] = found = getattr(import_module(home), name)
+                return found
+            if home == f"faultline.{name}":
+                return import_module(home)
+        raise AttributeError(f"module 'faultline' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -22,8 +22,7 @@ def store(database: str) -> Iterator[Store]:
     """A store on this test's database, whose hold-fire is as short as the leases of these tests."""
     store = Store(database)
     store.run(calls.configure(default_lease=LEASE / 2))
-    for name in ("effects", "notes"):
-        execute(database, TABLES.format(name))
+    execute(database, ";".join(TABLES.format(name) for name in ("effects", "notes")))
     yield store
     store.close()
 

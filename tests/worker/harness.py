@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,10 +55,31 @@ def registry(*handlers: Callable[..., Any] | TaskSpec) -> Registry:
 def eventually(look: Callable[[], T], patience: float = PATIENCE) -> T:
     """What `look` gives, as soon as it is true of something."""
     give_up_at = time.monotonic() + patience
-    while not (seen := look()):
-        assert time.monotonic() < give_up_at, f"waited {patience} s in vain; last seen: {seen!r}"
-        time.sleep(0.02)
+    with _connections_kept():
+        while not (seen := look()):
+            assert time.monotonic() < give_up_at, f"waited {patience} s in vain; last seen: {seen!r}"
+            time.sleep(0.02)
     return seen
+
+
+_KEPT: ContextVar[dict[str, psycopg.Connection[Any]] | None] = ContextVar("kept", default=None)
+
+
+@contextlib.contextmanager
+def _connections_kept() -> Iterator[None]:
+    """While somebody waits, `rows` asks over one connection: a new one for each look would cost more CPU
+    than most of what is waited for."""
+    if _KEPT.get() is not None:
+        yield
+        return
+    kept: dict[str, psycopg.Connection[Any]] = {}
+    token = _KEPT.set(kept)
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+        for conn in kept.values():
+            conn.close()
 
 
 class InProcess:
@@ -204,8 +226,16 @@ def is_alive(pid: int) -> bool:
 
 def rows(dsn: str, sql: str, *args: Any) -> list[Any]:
     """What the database holds, asked by hand."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        return conn.execute(sql, args or None).fetchall()
+    kept = _KEPT.get()
+    if kept is None:
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            return conn.execute(sql, args or None).fetchall()
+    if dsn in kept:
+        with contextlib.suppress(psycopg.OperationalError):  # it was ended since the last look
+            return kept[dsn].execute(sql, args or None).fetchall()
+        kept.pop(dsn).close()
+    kept[dsn] = psycopg.connect(dsn, autocommit=True, prepare_threshold=None)
+    return kept[dsn].execute(sql, args or None).fetchall()
 
 
 def execute(dsn: str, sql: str, *args: Any) -> None:

@@ -69,9 +69,10 @@ class Pacemaker:
         while self._wait():
             self.board.turn()
             if not self.pulse.alive():
-                return
+                break
             if self.pulse.beats(self.board.ticks(), self.lease):
                 self._beat()
+        self._hang_up()
 
     def _wait(self) -> bool:
         """Sleep until the next beat; a byte on the pipe wakes us early, its end is ours."""
@@ -170,6 +171,7 @@ def main(speak: Callable[[dict[str, Any]], Mouth]) -> None:
     said = json.loads(sys.stdin.readline())
     board = Board.open(int(sys.argv[1]), int(sys.argv[2]))
     Pacemaker(board, speak(said), said["lease"], said["worker"], Pulse(said["parent"])).run()
+    os._exit(0)  # at once: a worker that stops waits for us, and Python would tidy up for a while
 
 
 def go_with_parent() -> None:
