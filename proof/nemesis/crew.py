@@ -64,8 +64,9 @@ CREW: Final = {
     "dmitri": _orders(5),
 }
 TRAPPED: Final = {
-    queue: _orders(1, queues=queue, FAULTLINE_FAILPOINTS="commit.sending=freeze")
-    for queue in ("ambushes", "plain-ambushes")
+    queue: _orders(1, queues=queue, FAULTLINE_FAILPOINTS=f"{point}=freeze")
+    # A success is sent by the handler's own transaction, or in the settler's batch.
+    for queue, point in {"ambushes": "commit.sending", "plain-ambushes": "settle.sending"}.items()
 }
 
 

@@ -11,7 +11,7 @@ _HEAD: Final = re.compile(
 )
 _SETTING: Final = re.compile(r"^set (\w+) = (.+)$", re.MULTILINE)
 _ALTERED: Final = re.compile(r"'alter function %s set (\w+) = (\w+)'")
-_DUTY: Final = re.compile(r"\('\{([\w,]+)\}'(?:::text\[\])?, '(\w+)',\s*'\{([\w,]+)\}'")
+_DUTY: Final = re.compile(r"\('\{([\w,]+)\}'(?:::text\[\])?, '(\w+)',\s*'\{([\w,\s]+)\}'")
 _EXEMPT: Final = re.compile(r"continue when .*?\(([\w|]+)\)")
 
 
@@ -47,7 +47,7 @@ def duties() -> frozenset[tuple[str, str, str]]:
         (duty, kind, thing)
         for some, kind, things in _DUTY.findall(shipped()["duties"].body)
         for duty in some.split(",")
-        for thing in things.split(",")
+        for thing in re.findall(r"\w+", things)
     )
 
 

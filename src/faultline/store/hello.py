@@ -39,7 +39,8 @@ def judge(version: int, read_only: bool, installed: bool, allowed: bool, role: s
     if not allowed:
         raise errors.PermissionDenied(
             f"the role {role!r} may not use the schema faultline; "
-            f"as its owner: grant usage on schema faultline to {role}; "
+            f"put it in a group that `faultline roles create` made (grant faultline_worker to {role}), "
+            f"or, as the schema's owner: grant usage on schema faultline to {role}; "
             f"grant execute on all functions in schema faultline to {role}"
         )
 
