@@ -51,8 +51,9 @@ class Service:
 
 def code_of(answer: httpx2.Response) -> str | None:
     """Which kind of problem an answer is; None when it is none."""
-    told = answer.json()
-    return told.get("code") if isinstance(told, dict) else None
+    told: Any = answer.json()
+    code: str | None = told.get("code") if isinstance(told, dict) else None
+    return code
 
 
 @contextmanager
