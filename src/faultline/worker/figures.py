@@ -23,7 +23,7 @@ QUESTIONS_MAX: Final = 200
 class Figures:
     """What a worker's jobs came to since it was last told.
 
-    The loops here run once for many jobs, and are the whole cost of counting: about a microsecond a job.
+    The loops here run once for many jobs, and are most of what counting costs: a microsecond or two a job.
     """
 
     def __init__(self) -> None:
