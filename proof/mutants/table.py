@@ -1,6 +1,7 @@
 """All mutants, in the order in which they are told."""
 
 from proof.mutants import (
+    of_access,
     of_crashes,
     of_ownership,
     of_the_cases,
@@ -23,4 +24,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_cases.MUTANTS,
     *of_the_remote_worker.MUTANTS,
     *of_the_server.MUTANTS,
+    *of_access.MUTANTS,
 )

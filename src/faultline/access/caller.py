@@ -39,8 +39,8 @@ class Caller:
     def require(self, scope: str, queue: str | None = None) -> None:
         """Raise NotAllowed unless this caller may.
 
-        Without a queue only the scope is asked for: whoever answers with jobs or queues then shows only those of
-        `queues`; whatever concerns them all asks `require_everywhere`.
+        Without a queue only the scope is asked for: whoever answers with jobs or queues then shows only
+        those of `queues`; whatever concerns them all asks `require_everywhere`.
         """
         if self.may(scope, queue):
             return
@@ -53,7 +53,9 @@ class Caller:
         """Raise NotAllowed unless this caller may, on every queue there is and will be."""
         self.require(scope)
         if self.queues is not None:
-            raise NotAllowed(f"{self.name} is bound to its queues, this concerns all; use a key without queues")
+            raise NotAllowed(
+                f"{self.name} is bound to its queues, this concerns all; use a key without queues"
+            )
 
 
 LOOPBACK: Final = Caller("loopback", frozenset({"read"}), None)

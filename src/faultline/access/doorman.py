@@ -52,7 +52,9 @@ class Doorman:
             raise NotAuthenticated("no API key was shown; send one as `Authorization: Bearer flk_...`")
         caller = await self._recall(presented)
         if caller is None:
-            raise NotAuthenticated("this API key opens nothing: it is wrong, expired or revoked; ask for another")
+            raise NotAuthenticated(
+                "this API key opens nothing: it is wrong, expired or revoked; ask for another"
+            )
         return caller
 
     async def _recall(self, presented: str) -> Caller | None:

@@ -13,7 +13,7 @@ from faultline.cli.options import Group
 
 COMMANDS: Final = (
     "dev", "demo", "drill", "worker", "server", "migrate", "enqueue", "jobs", "queues", "workers", "ledger",
-    "audit", "conformance", "bench", "health", "doctor", "version",
+    "audit", "keys", "roles", "acts", "conformance", "bench", "health", "doctor", "version",
 )  # fmt: skip
 """In the order a newcomer meets them, which is also the order of the help."""
 

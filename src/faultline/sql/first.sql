@@ -1,5 +1,19 @@
 -- Run before the functions and views are made anew: everything of ours that has no data goes, so that no old
 -- signature is left behind (it would not fail, it would silently win). `now` goes last: a view stands on it.
+
+-- What people granted on them is put aside, and given again by last.sql to whatever then has the same name.
+create table faultline.granted as
+select 'function' as kind, proc.proname as name, given.grantee, given.is_grantable
+from pg_catalog.pg_proc as proc
+cross join lateral pg_catalog.aclexplode(proc.proacl) as given
+where proc.pronamespace = 'faultline'::regnamespace and given.grantee not in (0, proc.proowner)
+union all
+select 'view', class.relname, given.grantee, given.is_grantable
+from pg_catalog.pg_class as class
+cross join lateral pg_catalog.aclexplode(class.relacl) as given
+where class.relnamespace = 'faultline'::regnamespace and class.relkind = 'v' and given.privilege_type = 'SELECT'
+  and given.grantee not in (0, class.relowner);
+
 do $$
 declare
   old regprocedure;
@@ -19,6 +33,7 @@ begin
     from pg_catalog.pg_class as class
     join pg_catalog.pg_namespace as namespace on namespace.oid = class.relnamespace
     where namespace.nspname = 'faultline' and class.relkind = 'v'
+    order by class.oid desc   -- the last made first: a view may stand on one that was made before it
   loop
     execute format('drop view %s', pic);
   end loop;

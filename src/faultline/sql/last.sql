@@ -26,5 +26,30 @@ revoke all on all tables in schema faultline from public;
 revoke all on all sequences in schema faultline from public;
 revoke all on all functions in schema faultline from public;
 
+-- Grants survive a migration: those that people made on whatever has the same name again, and the groups' by their duties.
+do $$
+declare
+  given record;
+begin
+  for given in
+    select case kept.kind when 'view' then format('select on faultline.%I', kept.name)
+                          else format('execute on function %s', proc.oid::regprocedure) end as what,
+           known.rolname as role, kept.is_grantable
+    from faultline.granted as kept
+    join pg_catalog.pg_roles as known on known.oid = kept.grantee
+    left join pg_catalog.pg_proc as proc
+      on kept.kind = 'function' and proc.pronamespace = 'faultline'::regnamespace and proc.proname = kept.name
+    left join pg_catalog.pg_class as class
+      on kept.kind = 'view' and class.relnamespace = 'faultline'::regnamespace and class.relname = kept.name
+         and class.relkind = 'v'
+    where proc.oid is not null or class.oid is not null
+  loop
+    execute format('grant %s to %I%s', given.what, given.role, case when given.is_grantable then ' with grant option' end);
+  end loop;
+  perform faultline.grant_duties();
+end;
+$$;
+drop table faultline.granted;
+
 -- Whoever migrates has looked at the server: the first claims then need not, and do not wait for one another.
 do $$ begin perform faultline.epoch(); end $$;

@@ -17,7 +17,9 @@ from faultline.store.rows import (
     Claimed,
     Done,
     FoundKey,
+    GroupRole,
     KeyInfo,
+    Outline,
     QueueInfo,
     Reaped,
     Vitals,
@@ -225,6 +227,11 @@ def get(job_id: int) -> Call[JobInfo | None]:
     return Call("get_job", {"job_id": job_id}, read=rows.maybe_job)
 
 
+def outline(job_id: int) -> Call[Outline | None]:
+    """The job without its payload: what a role may ask that is neither an operator nor a server."""
+    return Call("get_outline", {"job_id": job_id}, read=rows.maybe_outline)
+
+
 def list_jobs(
     state: str | None = None,
     queue: str | None = None,
@@ -406,6 +413,15 @@ def acts(
         "job_id": job_id, "queue": queue, "verb": verb, "actor": actor, "before": before, "most": most,
     }  # fmt: skip
     return Call("list_acts", args, read=rows.acts)
+
+
+def make_roles(prefix: str = "faultline_", own: bool = False) -> Call[list[str]]:
+    """Answers with the roles that were not there before."""
+    return Call("make_roles", {"prefix": prefix, "own": own}, read=rows.words)
+
+
+def list_groups() -> Call[list[GroupRole]]:
+    return Call("list_groups", {}, read=rows.groups)
 
 
 def _proofs(leases: Sequence[Held]) -> dict[str, Many]:

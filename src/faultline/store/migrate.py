@@ -1,9 +1,10 @@
 """Bring a database to this version, in one transaction."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import psycopg
+from psycopg.sql import SQL, Identifier
 
 from faultline.errors import SchemaTooNew
 from faultline.store import hello
@@ -12,6 +13,17 @@ from faultline.store.faults import named_errors
 from faultline.store.sources import LATEST, Migration, current, fingerprint, migrations
 
 LOCK = 0x4641554C54  # "FAULT": two migrators queue up behind it, and the second finds nothing to do
+
+
+OWNER_QUESTION = """
+select owner.rolname
+from pg_class as class
+join pg_roles as owner on owner.oid = class.relowner
+where class.relnamespace = to_regnamespace('faultline') and class.relname = 'migrations'
+  and owner.rolname <> current_user and has_schema_privilege(owner.oid, class.relnamespace, 'create')
+  and case when current_setting('server_version_num')::int < 160000 then pg_has_role(owner.oid, 'member')
+           else pg_has_role(owner.oid, 'set') end
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +37,10 @@ class Standing:
     @property
     def is_current(self) -> bool:
         return not self.pending and not self.functions_differ
+
+
+NOTHING: Final = Standing(0, migrations(), functions_differ=True)
+"""A database in which Faultline was never installed."""
 
 
 def migrate(dsn: str) -> Standing:
@@ -43,22 +59,33 @@ def migrate(dsn: str) -> Standing:
 def _migrate(conn: psycopg.Connection[Any]) -> Standing:
     with conn.transaction():
         conn.execute("select pg_advisory_xact_lock(%s)", [LOCK])
+        _become_owner(conn)
         before = _standing(conn)
         if not before.is_current:
             conn.execute(_script(before))
     return before
 
 
+def _become_owner(conn: psycopg.Connection[Any]) -> None:
+    """Be the role that our tables belong to, where we may: what is made anew should be its too.
+
+    The verbs run as their owner. Made by a superuser who happened to migrate, they would run as one.
+    """
+    owner = conn.execute(OWNER_QUESTION).fetchone()
+    if owner is not None:
+        conn.execute(SQL("set local role {}").format(Identifier(owner[0])))
+
+
 def check(dsn: str) -> Standing:
     """Where the database stands; nothing is changed."""
-    with connect(dsn) as conn, named_errors():
+    with connect(dsn) as conn, named_errors(), conn.transaction():
+        _become_owner(conn)
         return _standing(conn)
 
 
 def script() -> str:
     """The whole installation as one SQL script, for those who run their own migrations."""
-    everything = Standing(0, migrations(), functions_differ=True)
-    return f"begin;\nselect pg_advisory_xact_lock({LOCK});\n{_script(everything)}\ncommit;\n"
+    return f"begin;\nselect pg_advisory_xact_lock({LOCK});\n{_script(NOTHING)}\ncommit;\n"
 
 
 def _standing(conn: psycopg.Connection[Any]) -> Standing:
@@ -67,7 +94,7 @@ def _standing(conn: psycopg.Connection[Any]) -> Standing:
     version, read_only, installed, _, role = row
     hello.judge(version, read_only, True, True, role)
     if not installed:
-        return Standing(0, migrations(), functions_differ=True)
+        return NOTHING
 
     applied = [number for (number,) in conn.execute("select number from faultline.migrations")]
     (functions,) = conn.execute("select functions from faultline.settings").fetchone() or ("",)
@@ -86,7 +113,8 @@ def _script(before: Standing) -> str:
         # What constraints and settings mean must not depend on whose search_path made them.
         "set local search_path = pg_catalog, pg_temp;",
         "set local check_function_bodies = off;",
-        "create schema if not exists faultline;",
+        # Only where it is missing: even with `if not exists` it asks for the right to make one.
+        *(["create schema if not exists faultline;"] if before.number == 0 else []),
     ]
     # 0002 makes the table that counts them, so the counting comes after all of them.
     parts += [step.sql for step in before.pending]

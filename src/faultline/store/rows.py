@@ -152,6 +152,35 @@ class Act(NamedTuple):
     reason: str | None
 
 
+class GroupRole(NamedTuple):
+    """A group role of the database, and the logins that can reach it."""
+
+    duty: str
+    role: str
+    is_there: bool
+    logins: list[str]
+
+
+class Outline(NamedTuple):
+    """A job without what it worked on: for those who may see no payload."""
+
+    id: int
+    state: str
+    task: str
+    queue: str
+    priority: int
+    attempt: int
+    max_attempts: int
+    crashes: int
+    run_at: datetime
+    created_at: datetime
+    claimed_at: datetime | None
+    lease_until: datetime | None
+    finished_at: datetime | None
+    worker: str | None
+    token: int
+
+
 def nothing(rows: list[Row]) -> None:
     """For verbs that say nothing when they succeed."""
 
@@ -263,3 +292,15 @@ def found_key(rows: list[Row]) -> FoundKey | None:
 
 def acts(rows: list[Row]) -> list[Act]:
     return [Act._make(row) for row in rows]
+
+
+def groups(rows: list[Row]) -> list[GroupRole]:
+    return [GroupRole._make(row) for row in rows]
+
+
+def maybe_outline(rows: list[Row]) -> Outline | None:
+    return Outline._make(rows[0]) if rows else None
+
+
+def words(rows: list[Row]) -> list[str]:
+    return [row[0] for row in rows]

@@ -222,7 +222,7 @@ class Settler:
     async def _reconsidered(self, hand: Hand, outcome: Outcome) -> Outcome:
         """A job that nobody has known for a day is not left for others any more."""
         if hand.spec is None and isinstance(outcome, Snooze):
-            info = await self.single_line.run(calls.get(hand.job.id))
+            info = await self.single_line.run(calls.outline(hand.job.id))
             history = await self.single_line.run(calls.history(hand.job.id))
             if info and info.claimed_at and unknown_for_long(history, info.claimed_at):
                 return Dead(f"no worker knew the task {hand.job.task} for a day")

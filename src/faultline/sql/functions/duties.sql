@@ -1,0 +1,30 @@
+-- Who may do what: for each duty the functions and views its group role is granted, and nothing beside them.
+-- `server` is what one process needs that stands between strangers and the database: all but migrating.
+create function faultline.duties()
+returns table (duty text, kind text, object text)
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select given.duty, listed.kind, given_object.object
+  from (values
+    ('{producer,worker,watchdog,operator,reader,server}'::text[], 'function', '{schema_version}'::text[]),
+    ('{producer,server}', 'function', '{enqueue,enqueue_many}'),
+    ('{producer,worker,reader,server}', 'function', '{get_outline}'),
+    ('{producer,watchdog,operator,server}', 'function', '{wake}'),
+    ('{worker,server}', 'function',
+     '{claim,heartbeat,fence,complete,complete_many,fail,fail_many,crash,bury,snooze,release,drop_claimed,outcome,refused}'),
+    ('{worker,watchdog,server}', 'function', '{worker_started,worker_stopped}'),
+    ('{watchdog,server}', 'function',
+     '{round,lead,reap,promote,rescue,quarantine,floors,partitions,drop_partitions,prune,next_due,first_free}'),
+    ('{operator,server}', 'function',
+     '{cancel,retry_now,replay,replay_many,count_dead,pause,resume,keep,configure,act_as,get_job,list_jobs,list_entries,list_acts,list_keys}'),
+    ('{worker,operator,server}', 'function', '{history}'),
+    ('{operator,reader,server}', 'function', '{now,health,doctor,list_queues,list_workers,list_refusals,list_groups}'),
+    ('{server}', 'function', '{find_key,key_used,create_key,rotate_key,revoke_key}'),
+    ('{operator,server}', 'view', '{jobs,entries,key_list}'),
+    ('{operator,reader,server}', 'view', '{outlines,queue_depth,queue_lag,refused_writes,worker_list}')
+  ) as listed (duties, kind, objects)
+  cross join lateral unnest(listed.duties) as given (duty)
+  cross join lateral unnest(listed.objects) as given_object (object)
+$$;
