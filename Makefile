@@ -17,8 +17,8 @@ PROTO_COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 
 	--no-emit-find-links --custom-compile-command "make lock" --quiet requirements/proto.in
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean proto proto-check \
-	prove explore mutants nemesis failpoints model properties cases prove-audit demo-env dev-env model-env
+.PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean \
+	prove explore mutants nemesis failpoints model properties cases prove-audit openapi proto proto-check demo-env dev-env model-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -87,6 +87,9 @@ cases: dev-env  ## the slow cases of docs/cases.md, and the tests too long for `
 
 prove-audit: dev-env  ## the audit on a big ledger and on a database at work, beside `make test`'s cases
 	@.venv/bin/python -m pytest -p no:cacheprovider $(ARGS) proof/audit
+
+openapi: dev-env  ## write docs/openapi.json anew, after a change of the HTTP API
+	@.venv/bin/python -m faultline.api.openapi docs/openapi.json
 
 compare: dev-env  ## Faultline beside its peers: installs them apart, measures, makes docs/benchmarks.md
 	@.venv/bin/python -m benchmarks.peers $(ARGS)

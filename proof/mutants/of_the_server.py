@@ -53,22 +53,22 @@ MUTANTS = (
         (serving("session", "        if going.jobs:\n", "        if False:\n"),),
     ),
     Mutant(
-        "a key's queues are not asked for when a worker says hello", "G13",
+        "a key's queues are not asked for when a worker says hello", "G15",
         f"{ACCESS}::test_s2_a_key_of_one_queue_gets_no_job_of_another",
         (serving("desk", 'caller.require("work", bounds.check_queue_name(queue))', "bounds.check_queue_name(queue)"),),
     ),
     Mutant(
-        "a refusal tells a key of one queue about the jobs of another", "G13",
+        "a refusal tells a key of one queue about the jobs of another", "G15",
         f"{ACCESS}::test_s2_a_key_of_one_queue_learns_nothing_of_anothers_leases",
         (serving("rights", "        if allowed is None:\n", "        if True:\n"),),
     ),
     Mutant(
-        "a session outlives its key", "G13", f"{ACCESS}::test_s2_a_session_ends_when_its_key_is_revoked",
+        "a session outlives its key", "G15", f"{ACCESS}::test_s2_a_session_ends_when_its_key_is_revoked",
         (serving("session", "            caller = await self.gate.who(self.context)\n",
                  "            caller = self.rights.caller\n"),),
     ),
     Mutant(
-        "whoever comes without a key is taken for somebody on this machine", "G13",
+        "whoever comes without a key is taken for somebody on this machine", "G15",
         f"{ACCESS}::test_s2_behind_a_proxy_nobody_is_known_to_be_on_this_machine",
         (serving("gate", "return not self._config.behind_proxy and", "return"),),
     ),

@@ -4,6 +4,7 @@ from proof.mutants import (
     of_access,
     of_crashes,
     of_ownership,
+    of_the_api,
     of_the_cases,
     of_the_commit,
     of_the_fence,
@@ -25,4 +26,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_remote_worker.MUTANTS,
     *of_the_server.MUTANTS,
     *of_access.MUTANTS,
+    *of_the_api.MUTANTS,
 )

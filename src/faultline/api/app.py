@@ -12,7 +12,7 @@ from faultline.api import models, submission
 from faultline.api.desk import ApiConfig, Desk, Metrics
 from faultline.api.gate import Gate
 from faultline.api.problems import CONTENT_TYPE, MALFORMED, NO_SUCH_PAGE, WRONG_METHOD, Kind, Refused
-from faultline.api.routes import bulk, events, health, jobs, looking, operate, queues
+from faultline.api.routes import bulk, drills, events, health, jobs, looking, operate, queues
 from faultline.errors import InputError
 from faultline.store.run import AsyncStore
 
@@ -47,7 +47,7 @@ def create_app(
     desk = Desk(store, doorman, config or ApiConfig(), metrics)
     app.state.desk = desk
     api = APIRouter(prefix=PREFIX)
-    for part in (bulk, jobs, operate, queues, looking, events):
+    for part in (bulk, jobs, operate, queues, looking, events, drills):
         api.include_router(part.router)
     app.include_router(api)
     app.include_router(health.router)

@@ -2,17 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from faultline.access import Doorman
+from faultline.access import Acting, Caller, Doorman, acting
+from faultline.api.drilling import Drilling
 from faultline.api.events import Feed
 from faultline.api.gathering import Gatherer
 from faultline.api.waits import Waits
 from faultline.client.sender import Sender
 from faultline.client.stores import Stores
 from faultline.config import Settings
+from faultline.errors import ServerUnavailable
 from faultline.server.limits import Limits
 from faultline.store.call import Call
 from faultline.store.connect import agreet
@@ -20,11 +23,11 @@ from faultline.store.run import AsyncStore
 
 T = TypeVar("T")
 
-Metrics = Callable[[], Awaitable[tuple[bytes, str]]]
-"""Gives what `/metrics` answers: the text, and its content type."""
+Metrics = Callable[[str], Awaitable[tuple[bytes, str]]]
+"""Given an Accept header, what `/metrics` answers: the text, and its content type."""
 
 READY_SECONDS = 1.0
-READY_SECONDS_MAX = 5.0
+READY_SECONDS_MAX = 2.0
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
@@ -44,7 +47,7 @@ class ApiConfig:
     limits: Limits = field(default_factory=Limits)
 
 
-async def no_metrics() -> tuple[bytes, str]:
+async def no_metrics(accept: str) -> tuple[bytes, str]:
     """What there is to scrape where nobody counts: that the process is there."""
     return b"# TYPE faultline_up gauge\nfaultline_up 1\n", "text/plain; version=0.0.4; charset=utf-8"
 
@@ -70,10 +73,11 @@ class Desk:
         self.doorman = doorman
         self.config = config
         self.sender = Sender(_OneStore(store))
-        self.gatherer = Gatherer(store, self.sender, config.limits.calls_at_once_max)
-        self.waits = Waits(self.run, config.limits.waits_max)
         limits = config.limits
+        self.gatherer = Gatherer(store, self.sender, limits.calls_at_once_max, limits.answer_seconds_max)
+        self.waits = Waits(self.run, limits.waits_max)
         self.feed = Feed(self.run, limits.subscribers_max, limits.events_buffered_max)
+        self.drilling = Drilling(store.dsn, limits.drills_at_once_max)
         self.metrics = metrics or no_metrics
         self.draining = asyncio.Event()
         self._clock = time.monotonic
@@ -85,12 +89,22 @@ class Desk:
         async with asyncio.timeout(self.config.limits.answer_seconds_max):
             return await self.store.run(call)
 
+    @asynccontextmanager
+    async def acting(self, caller: Caller, reason: str | None) -> AsyncIterator[Acting]:
+        """One transaction in the caller's name; it is given up when somebody keeps it waiting too long."""
+        async with asyncio.timeout(self.config.limits.answer_seconds_max):
+            async with acting(self.store, caller, reason) as act:
+                yield act
+
     async def check_ready(self) -> None:
         """Raise what is wrong with the database or its schema; looked at once a second, however many ask."""
         async with self._looking:
             if self._clock() - self._looked_at > READY_SECONDS:
-                async with asyncio.timeout(READY_SECONDS_MAX), self.store.connection() as conn:
-                    await agreet(conn)
+                try:
+                    async with asyncio.timeout(READY_SECONDS_MAX), self.store.connection() as conn:
+                        await agreet(conn)
+                except TimeoutError:
+                    raise ServerUnavailable("the database does not answer") from None
                 self._looked_at = self._clock()
 
     def drain(self) -> None:
@@ -98,3 +112,4 @@ class Desk:
         self.draining.set()
         self.waits.end()
         self.feed.end()
+        self.drilling.stop()

@@ -49,6 +49,10 @@ class Event:
     text: bytes
 
 
+GAP: Final = Event(None, b"event: gap\ndata: {}\n\n")
+"""More happened than one look can tell: the ledger has it."""
+
+
 def entry_event(entry: LedgerEntry) -> Event:
     """A lease that ended. Its id is a moment: whoever comes back with it is told what has happened since."""
     facts: dict[str, Any] = {name: getattr(entry, name) for name in _NAMES} | {"token": str(entry.token)}
@@ -136,21 +140,17 @@ class Feed:
         return [entry_event(entry) for entry in reversed(entries)]
 
     async def _look(self) -> None:
-        latest = datetime.now(UTC)
+        latest: datetime | None = None  # by the database's clock: ours may be another
         first = True
         while True:
             pause = LOOK_EVERY
             try:
-                found: list[LedgerEntry] = await self._run(
-                    calls.changes(latest - COMMITS_WITHIN, self._buffered_max)
-                )
-                # By the database's clock, which may be another than ours.
-                latest = max([latest, *(entry.settled_at for entry in found)]) if found else latest
+                since = None if latest is None else latest - COMMITS_WITHIN
+                found: list[LedgerEntry] = await self._run(calls.changes(since, self._buffered_max))
+                latest = max((entry.settled_at for entry in found), default=latest)
                 fresh = self._unheard(found, latest)
-                for entry in () if first else fresh:
-                    event = entry_event(entry)
-                    for subscriber in self._subscribers:
-                        subscriber.tell(event)
+                if not first:
+                    self._tell(fresh, complete=len(fresh) < self._buffered_max)
                 first = False
             except (DatabaseError, TimeoutError) as trouble:
                 log.debug("live changes wait for the database: %s", trouble)
@@ -160,7 +160,13 @@ class Feed:
                 pause = LOOK_EVERY_IN_TROUBLE
             await asyncio.sleep(pause)
 
-    def _unheard(self, found: list[LedgerEntry], latest: datetime) -> list[LedgerEntry]:
+    def _tell(self, fresh: list[LedgerEntry], *, complete: bool) -> None:
+        events = [entry_event(entry) for entry in fresh]
+        for event in events if complete else [GAP, *events]:
+            for subscriber in self._subscribers:
+                subscriber.tell(event)
+
+    def _unheard(self, found: list[LedgerEntry], latest: datetime | None) -> list[LedgerEntry]:
         """Those that were not told before, oldest first."""
         fresh = []
         for entry in reversed(found):
@@ -168,6 +174,7 @@ class Feed:
             if name not in self._told:
                 self._told[name] = entry.settled_at
                 fresh.append(entry)
-        horizon = latest - 2 * COMMITS_WITHIN
-        self._told = {name: at for name, at in self._told.items() if at >= horizon}
+        if latest is not None:
+            horizon = latest - 2 * COMMITS_WITHIN
+            self._told = {name: at for name, at in self._told.items() if at >= horizon}
         return fresh

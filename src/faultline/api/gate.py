@@ -1,6 +1,7 @@
 """The gate: every request passes here first. Who it is, what it may weigh, how long it may take."""
 
 import asyncio
+import contextlib
 import logging
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -20,7 +21,7 @@ from faultline.api.problems import (
     Refused,
     problem_of,
 )
-from faultline.api.rates import Rate, Turnstile
+from faultline.api.rates import Lately, Rate, Turnstile
 from faultline.api.submit import SUBMIT, SUBMIT_MANY, submit_one
 from faultline.errors import NotAuthenticated
 from faultline.server.config import is_loopback
@@ -40,6 +41,7 @@ class Gate:
         self._limits = desk.config.limits
         self._turnstile = Turnstile(self._limits)
         self._bad_keys = Rate(self._limits.bad_keys_per_second)
+        self._good_keys = Lately()
         self._bodies = Bodies(self._limits)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -86,15 +88,18 @@ class Gate:
 
     async def _who(self, asked: Asked, key: str | None) -> Caller:
         peer = asked.peer
-        if key is not None and not self._bad_keys.has(peer):
+        if key is not None and not self._bad_keys.has(peer) and not self._good_keys.knows(key):
             raise Refused(TOO_MANY, "too many wrong keys from this address", 1)
         here = not self._desk.config.behind_proxy and not asked.passed_on and is_loopback(peer)
         try:
-            return await self._desk.doorman.who(key, loopback=here)
+            caller = await self._desk.doorman.who(key, loopback=here)
         except NotAuthenticated:
             if key is not None:
                 self._bad_keys.take(peer)
             raise
+        if key is not None:
+            self._good_keys.note(key)
+        return caller
 
     def _check_host(self, asked: Asked, key: str | None) -> None:
         """Refuse a name that somebody else's DNS points here: by it a page could reach us from a browser."""
@@ -134,12 +139,11 @@ class Gate:
             return
         # It may still be sending. Whoever hangs up on a sender takes the answer back from it.
         await answer.begin(problem.kind.status, [*headers, (b"connection", b"close")], body)
-        try:
+        left = self._limits.linger_bytes_max
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.linger_seconds_max):
-                while (await receive()).get("more_body"):
-                    pass
-        except TimeoutError:
-            pass
+                while left > 0 and (message := await receive()).get("more_body"):
+                    left -= len(message.get("body", b""))
         await answer.end()
 
 

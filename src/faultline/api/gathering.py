@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from faultline.client.batches import is_due, options_of
 from faultline.client.sender import Sender, unknown_when_unanswered
-from faultline.errors import DatabaseError, OutcomeUnknown, ServerUnavailable
+from faultline.errors import InputError, KeyConflict, ServerUnavailable
 from faultline.job import NewJob
 from faultline.store import calls, rows
 from faultline.store.call import Call
@@ -20,8 +20,8 @@ Made = tuple[int, bool]
 """The id of the job, and whether it is new: a key may name an older one."""
 
 BATCH_JOBS_MAX: Final = 500
-CARRIERS: Final = 2
-"""Calls for unkeyed jobs at once: while one commits, the other is on its way."""
+CALLS_AT_ONCE: Final = 8
+"""Of the server's connections, those that submits may take."""
 
 KEYED_AT_ONCE: Final = 4
 """A key may be held by somebody's open transaction. Keyed jobs wait one by one, and only so many of them."""
@@ -30,20 +30,29 @@ Waiting = tuple[NewJob, asyncio.Future[Made]]
 
 
 class Gatherer:
-    """Takes jobs one at a time and sends them on in batches; no job waits for or fails with another."""
+    """Takes jobs one at a time and sends them on in batches; none waits for, or fails with, another kind.
 
-    def __init__(self, store: AsyncStore, sender: Sender, waiting_max: int) -> None:
+    Jobs of a kind share all their options. Each kind has a call of its own under way at a time, so that a
+    queue somebody holds up holds up nobody else.
+    """
+
+    def __init__(
+        self, store: AsyncStore, sender: Sender, waiting_max: int, seconds_max: float = 30.0
+    ) -> None:
         self._store = store
         self._sender = sender
-        self._waiting: deque[Waiting] = deque()
+        self._kinds: dict[Any, deque[Waiting]] = {}
+        self._waiting = 0
         self._waiting_max = waiting_max
+        self._seconds_max = seconds_max
         self._carriers: set[asyncio.Task[None]] = set()
+        self._calls = asyncio.Semaphore(CALLS_AT_ONCE)
         self._keyed = asyncio.Semaphore(KEYED_AT_ONCE)
 
     @property
     def is_full(self) -> bool:
         """Whether so many are waiting that another would wait for long."""
-        return len(self._waiting) >= self._waiting_max
+        return self._waiting >= self._waiting_max
 
     async def add(self, new: NewJob) -> Made:
         """Enqueue a job; the answer comes after its commit."""
@@ -51,29 +60,33 @@ class Gatherer:
             async with self._keyed:
                 return await self._carry_keyed(new)
         made: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
-        self._waiting.append((new, made))
-        if len(self._carriers) < CARRIERS:
-            carrier = asyncio.create_task(self._carry_all())
+        kind = options_of(new)
+        waiting = self._kinds.get(kind)
+        if waiting is None:
+            waiting = self._kinds[kind] = deque()
+            carrier = asyncio.create_task(self._carry_kind(kind, waiting))
             self._carriers.add(carrier)
             carrier.add_done_callback(self._carriers.discard)
+        waiting.append((new, made))
+        self._waiting += 1
         return await made
 
-    async def _carry_all(self) -> None:
-        await asyncio.sleep(0)  # whoever is in the same turn of the loop comes along
-        while self._waiting:
-            taken = [self._waiting.popleft() for _ in range(min(BATCH_JOBS_MAX, len(self._waiting)))]
-            alike: dict[Any, list[Waiting]] = {}
-            for one in taken:
-                alike.setdefault(options_of(one[0]), []).append(one)
-            for batch in alike.values():
+    async def _carry_kind(self, kind: Any, waiting: deque[Waiting]) -> None:
+        """Carry jobs of one kind for as long as there are any."""
+        while waiting:
+            async with self._calls:
+                batch = [waiting.popleft() for _ in range(min(BATCH_JOBS_MAX, len(waiting)))]
+                self._waiting -= len(batch)
                 await self._carry(batch)
+        del self._kinds[kind]  # no await since the look: nobody can have joined
 
     async def _carry(self, batch: list[Waiting]) -> None:
-        """One call for jobs that share their options; when it is refused, each asks for itself."""
+        """One call for all; when the database refuses what is in it, each asks for itself."""
         try:
             made = await self._send([new for new, _ in batch])
         except Exception as error:
-            if len(batch) > 1 and not isinstance(error, DatabaseError | OutcomeUnknown):
+            # Only after a refusal is it certain that nothing was written: anything else is not sent again.
+            if len(batch) > 1 and isinstance(error, InputError | KeyConflict):
                 for one in batch:
                     await self._carry([one])
             else:
@@ -88,7 +101,8 @@ class Gatherer:
         first = jobs[0]
         hint = self._sender.hint_with(first)
         with unknown_when_unanswered(first.key is None):
-            made = await self._store.run(_telling_which_are_new(calls.enqueue_many(jobs)), hint)
+            async with asyncio.timeout(self._seconds_max):
+                made = await self._store.run(_telling_which_are_new(calls.enqueue_many(jobs)), hint)
         if hint is None and is_due(first):
             await self._sender.ahint(first.queue)
         return made

@@ -11,6 +11,7 @@ from faultline.api.problems import QUEUE_NEEDED, Refused
 from faultline.bounds import QUEUE_CHARS_MAX, TASK_CHARS_MAX
 from faultline.client.handle import found
 from faultline.job import JobInfo
+from faultline.server.limits import PAGE_MAX
 from faultline.store import calls
 
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
@@ -50,7 +51,7 @@ QueueName = Annotated[str, Path(min_length=1, max_length=QUEUE_CHARS_MAX, patter
 AQueue = Annotated[str | None, Query(min_length=1, max_length=QUEUE_CHARS_MAX, pattern=NAME)]
 ATask = Annotated[str | None, Query(min_length=1, max_length=TASK_CHARS_MAX, pattern=NAME)]
 Cursor = Annotated[str | None, Query(pattern=r"^[1-9][0-9]{0,17}$", description="`next` of the page before.")]
-PageSize = Annotated[int, Query(ge=1, le=500)]
+PageSize = Annotated[int, Query(ge=1, le=PAGE_MAX)]
 
 
 def queues_of(caller: Caller, scope: str, queue: str | None) -> list[str] | None:

@@ -1,5 +1,6 @@
 """Submit: the busiest routes, as plain functions of a body."""
 
+import asyncio
 from typing import Final
 
 import msgspec
@@ -40,4 +41,5 @@ async def submit_many(desk: Desk, caller: Caller, body: bytes) -> list[int]:
     jobs = decode_many(body, desk.config.limits.batch_jobs_max)
     for queue in {new.queue for new in jobs}:
         caller.require("enqueue", queue)
-    return await desk.sender.aenqueue_many(jobs)
+    async with asyncio.timeout(desk.config.limits.answer_seconds_max):
+        return await desk.sender.aenqueue_many(jobs)

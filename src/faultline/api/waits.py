@@ -1,6 +1,7 @@
 """Long polls: whoever waits for a job's end. One question to the database serves them all."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -9,6 +10,8 @@ from faultline.api.problems import OVERLOADED, Refused
 from faultline.errors import DatabaseError
 from faultline.store import calls
 from faultline.store.call import Call
+
+log = logging.getLogger("faultline.server")
 
 ASK_EVERY: Final = 0.1
 ASK_EVERY_IN_TROUBLE: Final = 1.0
@@ -61,6 +64,9 @@ class Waits:
                 for job_id in await self._run(calls.ended(list(self._waiting))):
                     self._tell(job_id)
             except (DatabaseError, TimeoutError):
+                pause = ASK_EVERY_IN_TROUBLE
+            except Exception:
+                log.exception("asking for jobs that are awaited failed; the next turn comes as usual")
                 pause = ASK_EVERY_IN_TROUBLE
             await asyncio.sleep(pause)
 

@@ -6,6 +6,8 @@ from typing import Final
 from faultline.errors import ConfigError
 
 MIB: Final = 1_048_576
+PAGE_MAX: Final = 500
+"""The longest page of a list; in the OpenAPI document too, so it is the same for every server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class Limits:
     """A client that does not read its answer for so long is cut off."""
     linger_seconds_max: float = 2.0
     """How long what a refused client still sends is thrown away, so that it can read why it was refused."""
+    linger_bytes_max: int = 8 * MIB
 
     # How many at once.
     connections_max: int = 1_000
@@ -58,7 +61,6 @@ class Limits:
     comment_seconds: float = 15.0
     """An event stream that has nothing to say says so this often, or proxies would cut it."""
     events_buffered_max: int = 1_000
-    page_max: int = 500
     bulk_jobs_max: int = 10_000
     drills_at_once_max: int = 1
 

@@ -5,7 +5,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
 
@@ -13,6 +13,8 @@ from faultline.errors import ConfigError
 from faultline.server.config import Address
 from faultline.server.limits import Limits
 from faultline.server.protocol import uvicorn_config
+
+BACKLOG: Final = 512
 
 
 def bind(address: Address) -> socket.socket:
@@ -27,6 +29,7 @@ def bind(address: Address) -> socket.socket:
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(where)
+        sock.listen(BACKLOG)  # from here on nobody is turned away: they wait until we serve
         sock.setblocking(False)
     except OSError as error:
         sock.close()
@@ -55,9 +58,7 @@ class HttpServer(uvicorn.Server):
         loop = asyncio.get_running_loop()
         bounded = {"ssl_handshake_timeout": self._limits.handshake_seconds_max} if self._tls else {}
         self.servers = [
-            await loop.create_server(
-                self._protocol, sock=sock, ssl=self._tls, backlog=self.config.backlog, **bounded
-            )  # type: ignore[call-overload]
+            await loop.create_server(self._protocol, sock=sock, ssl=self._tls, backlog=BACKLOG, **bounded)  # type: ignore[call-overload]
             for sock in sockets or []
         ]
         self.started = True

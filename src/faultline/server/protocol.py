@@ -30,12 +30,14 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         self._head_bytes = 0
         self._seen_at = time.monotonic()
         self._head_timer: asyncio.TimerHandle | None = None
+        self._read_timer: asyncio.TimerHandle | None = None
         self._expect_head()
         if len(self.connections) > self.limits.connections_max:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_there()
+        self._is_read()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -65,10 +67,31 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         body = Problem(kind, "").body("-")
         head = b"HTTP/1.1 %d Refused\r\ncontent-type: application/problem+json\r\n" % kind.status
         self.transport.write(head + b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(body), body))
-        self.transport.close()
+        self.hang_up()
 
     def send_400_response(self, msg: str) -> None:
         self.refuse(MALFORMED)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._read_timer = self.loop.call_later(self.limits.send_seconds_max, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._is_read()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.transport.abort()  # idle, or it would have read its answer by now
+
+    def hang_up(self) -> None:
+        """Close, and do not wait for ever until the other end has read what was said."""
+        self.transport.close()
+        self.loop.call_later(self.limits.linger_seconds_max, self.transport.abort)
+
+    def _is_read(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
 
     def _expect_head(self) -> None:
         self._head_timer = self.loop.call_later(self.limits.head_seconds_max, self._head_is_late)
@@ -90,7 +113,9 @@ class BoundedProtocol(Base):  # type: ignore[misc]
     def _make_room(self) -> None:
         idle = [other for other in self.connections if other.is_idle and other is not self]
         if idle:
-            min(idle, key=lambda other: other._seen_at).transport.close()
+            oldest = min(idle, key=lambda other: other._seen_at)
+            self.connections.discard(oldest)  # now: its own goodbye comes only in the loop's next turn
+            oldest.hang_up()
         else:
             self.refuse(OVERLOADED)
 
@@ -104,7 +129,7 @@ def uvicorn_config(app: Any, limits: Limits, grace_seconds: float) -> uvicorn.Co
     """uvicorn as we use it: no words of its own, no headers it believes, nothing that is not HTTP."""
     return uvicorn.Config(
         app, http=protocol_with(limits), ws="none", lifespan="off", log_config=None, access_log=False,
-        proxy_headers=False, server_header=False, backlog=512,
+        proxy_headers=False, server_header=False,
         timeout_keep_alive=int(limits.idle_seconds_max), timeout_graceful_shutdown=max(1, int(grace_seconds)),
         h11_max_incomplete_event_size=limits.head_bytes_max,
     )  # fmt: skip

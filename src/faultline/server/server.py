@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from faultline.access import Doorman
 from faultline.api import ApiConfig, create_app
-from faultline.api.desk import LOOPBACK_HOSTS, Desk
+from faultline.api.desk import LOOPBACK_HOSTS, Desk, Metrics
 from faultline.config import Settings
 from faultline.errors import ConfigError
 from faultline.server.config import Address, ServerConfig
@@ -80,14 +80,14 @@ class Server:
         desk: Desk | None = None
         grpc = grpc_server(store, doorman, self.config) if self.config.grpc is not None else None
         if self.config.http is not None:
-            app = create_app(store, doorman, api_config(self.config))
+            app = create_app(store, doorman, api_config(self.config), metrics_of(store))
             desk = app.state.desk
             parts.append(asyncio.create_task(self._listen(app, self.config.http)))
-        if grpc is not None:
-            await grpc.start()
-        self.ready.set()
         stopping = asyncio.create_task(self._stopping.wait())
         try:
+            if grpc is not None:
+                await grpc.start()
+            self.ready.set()
             await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
@@ -96,8 +96,9 @@ class Server:
             if self._http is not None:
                 self._http.should_exit = True
             grace = self.config.grace.total_seconds()
-            both = [*parts, *([asyncio.create_task(grpc.stop(grace))] if grpc is not None else [])]
-            await asyncio.gather(*both)
+            if grpc is not None and self.ready.is_set():
+                parts.append(asyncio.create_task(grpc.stop(grace)))
+            await asyncio.gather(*parts)
 
     def _listen(self, app: Any, address: Address) -> Coroutine[Any, Any, None]:
         """Bind now, so that a port that is taken stops the start; serve when awaited."""
@@ -134,6 +135,16 @@ def grpc_server(store: AsyncStore, doorman: Doorman, config: ServerConfig) -> Gr
         raise ConfigError("gRPC needs an extra: pip install 'faultline-queue[grpc]', or leave --grpc out")
     server: Grpc = import_module("faultline.remote.serving").GrpcServer(store, doorman, config)
     return server
+
+
+def metrics_of(store: AsyncStore) -> Metrics | None:
+    """What /metrics answers with, where its extra is installed."""
+    try:
+        scrape: Metrics = import_module("faultline.exporters.prometheus").ServerMetrics(store).scrape
+    except (ImportError, ConfigError):
+        log.info("no figures at /metrics: pip install 'faultline-queue[metrics]'")
+        return None
+    return scrape
 
 
 def _raise_file_limit() -> None:

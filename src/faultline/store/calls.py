@@ -282,7 +282,7 @@ def for_each(verb: str, ids: Sequence[int], reason: str | None = None) -> Call[l
     return Call("for_each", args, read=rows.done)
 
 
-def changes(since: datetime, most: int = 1_000) -> Call[list[LedgerEntry]]:
+def changes(since: datetime | None = None, most: int = 1_000) -> Call[list[LedgerEntry]]:
     return Call("changes", {"since": since, "most": most}, read=rows.entries)
 
 

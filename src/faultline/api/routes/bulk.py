@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field, StringConstraints
 
-from faultline.access import Caller, acting
+from faultline.access import Caller
 from faultline.api import models
 from faultline.api.desk import Desk
 from faultline.api.needs import NAME, Operator, TheDesk, queues_of
@@ -83,7 +83,7 @@ async def bulk(desk: TheDesk, caller: Operator, wish: ConfirmedWish) -> Outcome:
         if not page:
             break
         before = page[-1].id
-        async with acting(desk.store, caller, wish.reason) as store:
+        async with desk.acting(caller, wish.reason) as store:
             answers = await store.run(calls.for_each(wish.act, [job.id for job in page], wish.reason))
         done += sum(one.done for one in answers)
         refused += sum(not one.done for one in answers)

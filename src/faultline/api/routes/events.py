@@ -22,7 +22,8 @@ async def events(
 ) -> StreamingResponse:
     """A stream of leases as they end. Come back with Last-Event-ID, and it goes on from there.
 
-    An event may come twice: job_id, token and outcome name it. `event: behind` says that you read too slowly
+    An event may come twice: job_id, token and outcome name it. `event: gap` says that more happened than can
+    be told; the ledger has it. `event: behind` says that you read too slowly
     and that the stream ends; `event: bye` that the server stops.
     """
     subscriber = desk.feed.subscribe(caller)

@@ -1,8 +1,8 @@
 """Health: is the process there, is it of use, and its metrics."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Header, Response
 
 from faultline.api.needs import Reader, TheDesk
 from faultline.api.problems import STOPPING, Refused
@@ -35,7 +35,9 @@ async def readyz(desk: TheDesk) -> dict[str, bool]:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def metrics(desk: TheDesk, caller: Reader) -> Response:
+async def metrics(
+    desk: TheDesk, caller: Reader, accept: Annotated[str, Header(include_in_schema=False)] = ""
+) -> Response:
     """What Prometheus scrapes."""
-    body, content_type = await desk.metrics()
+    body, content_type = await desk.metrics(accept)
     return Response(body, media_type=content_type)

@@ -18,6 +18,7 @@ from faultline.api.needs import (
     see_all,
 )
 from faultline.api.routes.queues import seen
+from faultline.server.limits import PAGE_MAX
 from faultline.store import calls
 
 router = APIRouter(tags=["looking"])
@@ -75,7 +76,7 @@ async def list_acts(
 async def stats(desk: TheDesk, caller: Reader) -> models.Stats:
     """The whole at a glance."""
     queues = await seen(desk, caller)
-    workers = await list_workers(desk, caller, most=500)
+    workers = await list_workers(desk, caller, most=PAGE_MAX)
     age, _ = await desk.run(calls.health())
     return models.Stats(
         due=sum(queue.due for queue in queues),

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body
 from pydantic import ConfigDict, Field
 
-from faultline.access import Caller, acting
+from faultline.access import Caller
 from faultline.api import models
 from faultline.api.desk import Desk
 from faultline.api.needs import JobId, Operator, TheDesk, job_for
@@ -30,7 +30,7 @@ async def act(desk: Desk, caller: Caller, job_id: int, why: Why | None, call: Ca
     """Do one thing to a job that the caller may operate on, and answer with the job as it is then."""
     await job_for(desk, caller, "operate", job_id)
     reason = None if why is None else why.reason
-    async with acting(desk.store, caller, reason) as store:
+    async with desk.acting(caller, reason) as store:
         queue = await store.run(call)
     if queue is not None:
         await desk.sender.ahint(queue)

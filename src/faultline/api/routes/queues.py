@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from fastapi import APIRouter
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
-from faultline.access import Caller, acting
+from faultline.access import Caller
 from faultline.api import models
 from faultline.api.desk import Desk
 from faultline.api.needs import Operator, QueueName, Reader, TheDesk
@@ -25,7 +25,7 @@ class Settings(models.Model):
     model_config = ConfigDict(extra="forbid")
 
     keep: Literal["full", "outline", "nothing"]
-    reason: str | None = None
+    reason: str | None = Field(default=None, max_length=1_000)
 
 
 async def seen(desk: Desk, caller: Caller) -> Sequence[QueueInfo]:
@@ -68,7 +68,7 @@ async def configure(desk: TheDesk, caller: Operator, queue: QueueName, wish: Set
 
 async def _act(desk: Desk, caller: Caller, queue: str, why: Why | None, call: Call[None]) -> models.QueueView:
     caller.require("operate", queue)
-    async with acting(desk.store, caller, None if why is None else why.reason) as store:
+    async with desk.acting(caller, None if why is None else why.reason) as store:
         await store.run(call)
     return await _one(desk, caller, queue, "operate")
 

@@ -91,13 +91,13 @@ class Talk:
 
     async def hear(self, kind: str, seconds: float = HEAR_SECONDS) -> worker_pb2.ToWorker:
         """The next message of this kind; others wait until they are asked for."""
-        for place, message in enumerate(self._heard):
-            if message.WhichOneof("message") == kind:
+        for place, earlier in enumerate(self._heard):
+            if earlier.WhichOneof("message") == kind:
                 return self._heard.pop(place)
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    message = await self.call.read()
+                    message: worker_pb2.ToWorker = await self.call.read()
                     if message is grpc.aio.EOF:
                         raise Broken(f"the stream ended with {await self.call.code()} before any {kind}")
                     if message.WhichOneof("message") == kind:

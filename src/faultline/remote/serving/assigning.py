@@ -16,6 +16,7 @@ from faultline.remote.serving.bell import Bell, Waiter
 from faultline.remote.serving.translate import job_message
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
+from faultline.store.call import Call
 from faultline.store.rows import Claimed
 from faultline.store.run import AsyncStore
 
@@ -74,15 +75,20 @@ class Assigner:
                 if rows or wish.again:
                     self._bell.pass_on(waiter)
                     return Granted(_messages(wish, rows), waited_ms)
-                left = until - time.monotonic()
-                if waiter.over or left <= 0:
+                if not await self._shall_look_again(waiter, before, until):
                     return Granted([], waited_ms)
-                if self._bell.heard(waiter) == before:
-                    await self._bell.wait(waiter, left)
-                if waiter.over or not (waiter.rung or time.monotonic() < until):
-                    if waiter.rung:
-                        self._bell.pass_on(waiter)
-                    return Granted([], waited_ms)
+
+    async def _shall_look_again(self, waiter: Waiter, before: int, until: float) -> bool:
+        """Wait for work; False when the wait is over, or the waiter was let go."""
+        left = until - time.monotonic()
+        if waiter.is_over() or left <= 0:
+            return False
+        if self._bell.heard(waiter) != before:  # it rang while we looked
+            return True
+        await self._bell.wait(waiter, left)
+        if waiter.is_over() and waiter.rung:
+            self._bell.pass_on(waiter)
+        return waiter.rung and not waiter.is_over()
 
     async def hand_back(self, jobs: Sequence[worker_pb2.Job]) -> None:
         """Give undelivered jobs back at once; what cannot be given back comes by its lease's end."""
@@ -98,7 +104,7 @@ class Assigner:
                 await self._store.run(calls.wake(queue))
 
 
-def _claim(wish: Wish) -> calls.Call[list[Claimed]]:
+def _claim(wish: Wish) -> Call[list[Claimed]]:
     return calls.claim(
         wish.queues, wish.room, lease=wish.lease, claim=wish.claim, worker=wish.worker, timeout=wish.timeout,
         again=wish.again, begins=wish.begins,

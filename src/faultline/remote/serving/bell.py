@@ -19,18 +19,22 @@ Subscriber = Callable[[str | None], None]
 class Waiter:
     """One Ask that waits for work."""
 
-    __slots__ = ("queues", "rung", "over", "news")
+    __slots__ = ("queues", "rung", "news", "_over")
 
     def __init__(self, queues: Sequence[str]) -> None:
         self.queues = tuple(dict.fromkeys(queues))
         self.rung = False
-        self.over = False
+        self._over = False
         self.news = asyncio.Event()
 
     def end(self) -> None:
         """Let it go, with whatever it has."""
-        self.over = True
+        self._over = True
         self.news.set()
+
+    def is_over(self) -> bool:
+        """Whether it was let go."""
+        return self._over
 
 
 class Bell:
@@ -94,7 +98,7 @@ class Bell:
                     await waiter.news.wait()
         finally:
             self._leave(waiter)
-            if not waiter.over:
+            if not waiter.is_over():
                 waiter.news.clear()
 
     def pass_on(self, waiter: Waiter) -> None:

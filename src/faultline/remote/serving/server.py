@@ -63,22 +63,18 @@ class GrpcServer:
     async def start(self) -> int:
         """Listen; answers the port, which is known by then also if it was 0."""
         self._server = grpc.aio.server(options=self.config.options())
-        worker_pb2_grpc.add_WorkersServicer_to_server(self.workers, self._server)
-        client_pb2_grpc.add_JobsServicer_to_server(self.jobs, self._server)
+        worker_pb2_grpc.add_WorkersServicer_to_server(self.workers, self._server)  # type: ignore[no-untyped-call]
+        client_pb2_grpc.add_JobsServicer_to_server(self.jobs, self._server)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         if self.config.reflection:
             names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._server)
         self.port = self._bind()
         await self._server.start()
-        self._parts = [
-            asyncio.create_task(part)
-            for part in (
-                listen(self._store.dsn, self.bell.news, lambda: LISTEN_AGAIN),
-                self.bell.poll(),
-                self._watch(),
-            )
-        ]
+        parts = [self.bell.poll(), self._watch()]
+        if self._store.listens:
+            parts.append(listen(self._store.dsn, self.bell.news, lambda: LISTEN_AGAIN))
+        self._parts = [asyncio.create_task(part) for part in parts]
         log.info("listening for gRPC%s on %s", " with TLS" if self.config.tls else "", self.config.address)
         return self.port
 

@@ -94,8 +94,10 @@ class Session:
             except BaseException:
                 self._undelivered(going)
                 raise
-            self._unanswered[going.kind] -= 1
-            self._wakes.discard(going.message.notice.wake)
+            if going.kind == "wake":
+                self._wakes.discard(going.message.notice.wake)
+            elif going.kind:
+                self._unanswered[going.kind] -= 1
 
     def _say(
         self, message: worker_pb2.ToWorker, kind: str = "", jobs: tuple[worker_pb2.Job, ...] = ()
@@ -243,7 +245,7 @@ class Session:
         self._deaf = False
         if (not queue or queue in self._hello.queues) and queue not in self._wakes:
             self._wakes.add(queue)
-            self._say(worker_pb2.ToWorker(notice=worker_pb2.Notice(wake=queue)))
+            self._say(worker_pb2.ToWorker(notice=worker_pb2.Notice(wake=queue)), "wake")
 
     def _remember(self, granted: Granted) -> None:
         """What was given out, so that a cancelled job's worker hears of it before its next beat."""

@@ -29,7 +29,7 @@ TROUBLE: Final = (DatabaseError, psycopg.Error, TimeoutError)
 class Item(NamedTuple):
     """One result: its place in the message, its lease, and how the attempt ended."""
 
-    index: int
+    place: int
     lease: Lease
     kind: str
     result: worker_pb2.Result
@@ -77,8 +77,8 @@ class Settling:
                 rest += await self._settle_one(item, worker)
             return rest
         except TROUBLE as trouble:
-            return [_in_trouble(item.index, trouble) for item in batch]
-        places = {item.lease[:2]: item.index for item in batch}
+            return [_in_trouble(item.place, trouble) for item in batch]
+        places = {item.lease[:2]: item.place for item in batch}
         return [_answered(places[answer.job_id, answer.token], answer) for answer in answers]
 
     async def _settle_one(self, item: Item, worker: int | None) -> list[worker_pb2.Unsettled]:
@@ -87,9 +87,9 @@ class Settling:
         except LeaseLost:
             return [await self._note_refusal(item, worker)]
         except InputError as error:
-            return [_invalid(item.index, error)]
+            return [_invalid(item.place, error)]
         except TROUBLE as trouble:
-            return [_in_trouble(item.index, trouble)]
+            return [_in_trouble(item.place, trouble)]
         return []
 
     async def _reconsidered(self, item: Item) -> Call[Any]:
@@ -105,8 +105,8 @@ class Settling:
         try:
             reason, current_token = await self._store.run(calls.refused(item.lease, worker))
         except TROUBLE as trouble:
-            return _in_trouble(item.index, trouble)
-        return _refused(item.index, item.lease, reason, current_token)
+            return _in_trouble(item.place, trouble)
+        return _refused(item.place, item.lease, reason, current_token)
 
 
 def _read(

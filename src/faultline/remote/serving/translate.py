@@ -64,7 +64,7 @@ def microseconds(moment: datetime) -> int:
 def job_message(row: Claimed, claim: bytes, lease: timedelta, timeout: timedelta) -> worker_pb2.Job:
     """A claimed job as its worker gets it."""
     (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, hard_end, retry, lane,
-     pos, *more) = row  # fmt: skip
+     pos) = row[:15]  # fmt: skip
     until = timeout if hard_end is None else hard_end
     message = worker_pb2.Job(
         id=id, token=token, claim=claim, task=task, queue=queue, args=args.encode(), attempt=attempt,
@@ -78,8 +78,8 @@ def job_message(row: Claimed, claim: bytes, lease: timedelta, timeout: timedelta
         message.timeout_ms = milliseconds(hard_end)
     if retry is not None:
         message.retry = retry
-    if more and more[0]:
-        message.trace = more[0]
+    if trace := getattr(row, "trace", None):
+        message.trace = trace
     return message
 
 

@@ -1,14 +1,16 @@
--- Leases that ended at or after a moment, oldest first: what a live stream of the ledger reads, again and again.
+-- Leases that ended at or after a moment, newest first: what a live stream of the ledger reads, again and again. Without a moment,
+-- those of the last five seconds by this server's clock.
 -- The ledger has no index by time, and a completion shall not pay for one. But its ranges only grow at their ends: so each is
 -- read backwards from there, in steps that double, until a step holds nothing young enough. The one place that knows of ctid.
-create function faultline.changes(since timestamptz, most int default 1000)
+create function faultline.changes(since timestamptz default null, most int default 1000)
 returns setof faultline.entries
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  pages_max  constant bigint := 1024;
+  moment     constant timestamptz := coalesce(changes.since, faultline.now() - interval '5 seconds');
+  pages_left bigint := 4096;   -- 32 MB, whatever moment is asked for
   part       regclass;
   top        bigint;
   bottom     bigint;
@@ -19,18 +21,24 @@ declare
   more_ids   bigint[];
   more_slots bigint[];
 begin
-  for part in select tree.inhrelid::regclass from pg_inherits as tree where tree.inhparent = 'faultline.ledger'::regclass loop
+  for part in
+    select tree.inhrelid::regclass
+    from pg_inherits as tree
+    where tree.inhparent = 'faultline.ledger'::regclass
+    order by tree.inhrelid desc
+  loop
     top := pg_relation_size(part) / current_setting('block_size')::bigint;
     bottom := top;
     step := 4;
     young := top > 0;
-    while young and bottom > 0 and top - bottom < pages_max loop
+    while young and bottom > 0 and pages_left > 0 loop
       bottom := greatest(bottom - step, 0);
+      pages_left := pages_left - step;
       step := step * 2;
       execute format(
         'select exists (select from %s as entry where entry.ctid >= $1 and entry.ctid < $2 and entry.settled_at >= $3)', part)
       into young
-      using format('(%s,0)', bottom)::tid, format('(%s,0)', least(bottom + step / 2, top))::tid, changes.since;
+      using format('(%s,0)', bottom)::tid, format('(%s,0)', least(bottom + step / 2, top))::tid, moment;
     end loop;
     continue when top = 0;
     execute format(
@@ -38,7 +46,7 @@ begin
       'select entry.job_id, entry.slot from %s as entry where entry.ctid >= $1 and entry.settled_at >= $2 '
       'order by entry.settled_at desc limit $3) as young', part)
     into more_ids, more_slots
-    using format('(%s,0)', bottom)::tid, changes.since, changes.most;
+    using format('(%s,0)', bottom)::tid, moment, changes.most;
     ids := ids || more_ids;
     slots := slots || more_slots;
   end loop;

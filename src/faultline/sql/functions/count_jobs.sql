@@ -9,13 +9,6 @@ as $$
 begin
   return (
     select count(*)
-    from (
-      select
-      from faultline.jobs as job
-      where (count_jobs.states is null or job.state = any (count_jobs.states))
-        and (count_jobs.queues is null or job.queue = any (count_jobs.queues))
-        and (count_jobs.task is null or job.task = count_jobs.task)
-      limit count_jobs.most
-    ) as fitting);
+    from faultline.fitting(count_jobs.states, count_jobs.queues, count_jobs.task, null, null, count_jobs.most));
 end;
 $$;

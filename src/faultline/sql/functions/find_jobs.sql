@@ -12,13 +12,9 @@ begin
   select job.id, job.state, job.task, job.queue, job.priority, null::jsonb, null::jsonb, job.attempt, job.max_attempts,
          job.crashes, job.run_at, job.created_at, job.claimed_at, job.lease_until, job.finished_at, job.worker, job.token,
          left(job.error, 500), job.key
-  from faultline.jobs as job
-  where (find_jobs.states is null or job.state = any (find_jobs.states))
-    and (find_jobs.queues is null or job.queue = any (find_jobs.queues))
-    and (find_jobs.task is null or job.task = find_jobs.task)
-    and (find_jobs.key is null or job.key = find_jobs.key)
-    and (find_jobs.before is null or job.id < find_jobs.before)
-  order by job.id desc
-  limit find_jobs.most;
+  from faultline.fitting(
+    find_jobs.states, find_jobs.queues, find_jobs.task, find_jobs.key, find_jobs.before, find_jobs.most) as fits (id)
+  cross join lateral (select * from faultline.jobs as known where known.id = fits.id) as job
+  order by job.id desc;
 end;
 $$;
