@@ -13,9 +13,12 @@ PYTHON    ?= $(shell for p in $(CANDIDATES); do $$p -c '$(USABLE)' >/dev/null 2>
 COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock" --quiet pyproject.toml requirements/build.in
 
+PROTO_COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --custom-compile-command "make lock" --quiet requirements/proto.in
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean \
-	prove explore mutants nemesis failpoints model properties cases prove-audit demo-env dev-env model-env
+	prove explore mutants nemesis failpoints model properties cases prove-audit openapi proto proto-check demo-env dev-env model-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -85,19 +88,29 @@ cases: dev-env  ## the slow cases of docs/cases.md, and the tests too long for `
 prove-audit: dev-env  ## the audit on a big ledger and on a database at work, beside `make test`'s cases
 	@.venv/bin/python -m pytest -p no:cacheprovider $(ARGS) proof/audit
 
+openapi: dev-env  ## write docs/openapi.json anew, after a change of the HTTP API
+	@.venv/bin/python -m faultline.api.openapi docs/openapi.json
+
 compare: dev-env  ## Faultline beside its peers: installs them apart, measures, makes docs/benchmarks.md
 	@.venv/bin/python -m benchmarks.peers $(ARGS)
 
 compare-page: dev-env  ## docs/benchmarks.md and its plots again, from the JSON that is there
 	@.venv/bin/python -m benchmarks.peers page $(ARGS)
 
+proto:  ## make src/faultline/rpc anew from proto/
+	@$(PYTHON) scripts/proto.py
+
+proto-check:  ## whether src/faultline/rpc is what proto/ makes
+	@$(PYTHON) scripts/proto.py --check
+
 lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 	@$(COMPILE) --upgrade --extra dev --extra embedded --extra fast --extra bench --extra server --extra grpc --extra metrics --extra tracing -o requirements/dev.lock >/dev/null
 	@$(COMPILE) --constraints requirements/dev.lock --extra embedded --extra fast -o requirements/demo.lock >/dev/null
+	@$(PROTO_COMPILE) -o requirements/proto.lock >/dev/null
 	@if grep -nE '://|find-links|index-url' requirements/*.lock; then echo "a lock names an address" >&2; exit 1; fi
 
 clean:  ## delete .venv, caches and the data of `faultline dev`
-	@rm -rf .venv .venv.lock .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-proto .venv.lock .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find src tests scripts benchmarks proof -name __pycache__ -type d -prune -exec rm -rf {} +
 
 demo-env dev-env model-env:

@@ -10,7 +10,7 @@ FUNCTIONS = ROOT / "src/faultline/sql/functions"
 # Functions that other functions stand on: no arrow, and nobody calls them from outside.
 HELPERS = {
     "answer_the_rest", "be_durable", "claimed_again", "crash_delay", "enqueue_keyed", "enter", "fetch_later",
-    "first_missing_range", "give_back", "hold", "hold_key_name", "lane_of", "lapse_key", "line_up",
+    "first_missing_range", "fitting", "give_back", "hold", "hold_key_name", "lane_of", "lapse_key", "line_up",
     "note_act", "note_refusals", "put_back", "raise_dead", "raise_top", "refuse", "state_of", "take_key",
     "where_is", "why_refused", "worker_seen",
 }  # fmt: skip

@@ -9,6 +9,7 @@ WORDS = (
     "args.codec", "args.document", "args.models", "args.results", "args.signature", "bounds", "client.app",
     "client.batches", "client.handle", "client.hints", "client.tasks", "config",
     "durations", "errors", "failpoints", "job", "lease", "outcome", "retry", "task",
+    "api.app", "api.desk", "api.rates", "server.config", "server.door", "server.limits",
     "telemetry.context", "telemetry.events", "telemetry.formats", "telemetry.text",
 )  # fmt: skip
 

@@ -5,9 +5,12 @@ from proof.mutants import (
     of_crashes,
     of_metrics,
     of_ownership,
+    of_the_api,
     of_the_cases,
     of_the_commit,
     of_the_fence,
+    of_the_remote_worker,
+    of_the_server,
     of_the_worker,
     of_time,
 )
@@ -21,6 +24,9 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_commit.MUTANTS,
     *of_the_worker.MUTANTS,
     *of_the_cases.MUTANTS,
+    *of_the_remote_worker.MUTANTS,
+    *of_the_server.MUTANTS,
     *of_access.MUTANTS,
+    *of_the_api.MUTANTS,
     *of_metrics.MUTANTS,
 )

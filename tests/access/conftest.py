@@ -2,11 +2,27 @@
 
 import asyncio
 
+import psycopg
 import pytest
 
 from faultline.access import Doorman, acting, mint
 from faultline.store import calls
 from faultline.store.run import AsyncStore
+from tests.conftest import a_database
+
+FILLED = ("acts", "api_keys", "active", "later", "dead", "ledger", "refusals", "keys", "lanes", "queues")
+
+
+@pytest.fixture
+def database(request, server, template):
+    """The module's database, emptied; one of its own for a test that moves the clock."""
+    if "clock" in request.fixturenames:
+        yield from a_database(server, template)
+        return
+    dsn = request.getfixturevalue("shared")
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(";".join(f"delete from faultline.{table}" for table in FILLED))
+    yield dsn  # noqa: PT022 (the first branch has its teardown in a_database)
 
 
 @pytest.fixture

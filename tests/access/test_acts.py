@@ -1,12 +1,15 @@
 """Whatever a person does is noted in the same transaction: who, when, what, on what, why."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from faultline.access import Caller
 from faultline.errors import WrongState
 from faultline.store import calls
+from faultline.store.run import Store
 from tests.support import NOW, claim_one, enqueue, state_of
 
 ANN = Caller("ann", frozenset({"operate"}), None, "c0ffeec0ffee")
@@ -74,7 +77,7 @@ def test_a_session_that_says_it_is_another_is_noted_with_its_role(db, store):
     assert (noted.actor, noted.role) == ("somebody else", user)
 
 
-ACTS = {
+ACTS: dict[str, Callable[[Store], Any]] = {
     "cancel": lambda store: store.run(calls.cancel(enqueue(store), "why not")),
     "retry_now": lambda store: store.run(calls.retry_now(later(store))),
     "replay": lambda store: store.run(calls.replay(buried(store))),
@@ -96,9 +99,9 @@ ACTS = {
 def test_each_verb_of_an_operator_notes_itself(store, verb):
     ACTS[verb](store)
 
-    noted = store.run(calls.acts(most=1))[0]
-    assert noted.verb == verb
-    assert noted.job_id is not None or noted.queue is not None or noted.detail
+    noted = store.run(calls.acts(most=1))
+    assert [act.verb for act in noted] == [verb]
+    assert noted[0].job_id is not None or noted[0].queue is not None or noted[0].detail
 
 
 def test_many_replayed_at_once_are_noted_one_by_one(store):

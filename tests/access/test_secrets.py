@@ -7,12 +7,12 @@ import traceback
 import pytest
 
 from faultline import telemetry
-from faultline.access import Doorman, mint
+from faultline.access import Doorman, NewKey, mint
 from faultline.errors import FaultlineError, NotAuthenticated
 from faultline.store import calls
 from tests.support import contents
 
-KEY = mint()
+KEY = NewKey("c0ffeec0ffee", "flk_c0ffeec0ffee_" + "5ecre7-_" * 5 + "abc")
 SECRET = KEY.text[17:]
 
 

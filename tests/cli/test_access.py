@@ -122,7 +122,7 @@ def test_roles_are_made_once_and_shown_with_their_logins(on, ask, db, prefix):
 def test_a_prefix_that_is_none_is_told(on):
     told = on("roles", "create", "--prefix", "Bad-")
 
-    assert told.exit_code == 1
+    assert told.exit_code == 2
     assert "prefix" in told.stderr
 
 

@@ -37,6 +37,7 @@ SAMPLES = {
     "actor": "a", "verb": "cancel", "own": False, "prefix": "call_",
     "expires_at": datetime(2100, 1, 1, tzinfo=UTC), "overlap": timedelta(days=1),
     "acts_retention": timedelta(days=365),
+    "states": ["dead"], "key": "k", "ids": [1], "since": datetime(2026, 1, 1, tzinfo=UTC),
     "signature": "SIGSEGV", "alone": True, "max_crashes": 3,
 }  # fmt: skip
 KEYED = new_job(

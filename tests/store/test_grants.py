@@ -29,7 +29,7 @@ select 'function ' || proname, array(select acl::text from unnest(proacl) as acl
 from pg_proc where pronamespace = 'faultline'::regnamespace
 union all
 select 'relation ' || relname, array(select acl::text from unnest(relacl) as acl order by 1)
-from pg_class where relnamespace = 'faultline'::regnamespace and relkind in ('v', 'r', 'p', 'S')
+from pg_class where relnamespace = 'faultline'::regnamespace and relkind = 'v'
 order by 1
 """
 

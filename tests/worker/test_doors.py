@@ -56,7 +56,7 @@ def test_the_worker_itself_opens_no_connection():
 
 
 def test_a_child_of_a_worker_without_a_database_knows_none_either(database, store):
-    job = enqueue(store, task="write", max_attempts=1)
+    job = enqueue(store, task="touch", max_attempts=1)
 
     drain(None, *shop.app.registry, doors=NoLoans(Settings(dsn=database)))
 

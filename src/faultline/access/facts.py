@@ -5,6 +5,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from faultline.store.faults import named_errors
 
@@ -54,9 +55,14 @@ class Facts:
 
 
 def gather(conn: psycopg.Connection[Any]) -> Facts:
-    """Ask the catalogs; anybody may read them, only the list of groups is ours."""
+    """Ask the catalogs; anybody may read them, only the list of groups is ours.
+
+    In a transaction of its own it is one snapshot; in yours it sees what you have changed.
+    """
+    idle = conn.info.transaction_status is TransactionStatus.IDLE
     with named_errors(), conn.transaction():
-        conn.execute("set transaction isolation level repeatable read, read only")
+        if idle:
+            conn.execute("set transaction isolation level repeatable read, read only")
         relations = [Relation._make(row) for row in _ask(conn, "relations")]
         owner = next(relation.owner for relation in relations if relation.kind == "schema")
         groups: dict[str, str] = dict(_ask(conn, "duties"))

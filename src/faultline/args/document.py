@@ -63,6 +63,30 @@ def encode_document(value: Any, subject: str) -> bytes:
     return data
 
 
+def check_document(data: bytes, subject: str, kind: type = object) -> None:
+    """Check JSON text that came from elsewhere, as `encode_document` checks what it encodes.
+
+    The text itself goes on to the database: it keeps every digit of a number, as Python's floats do not.
+
+    >>> check_document(b'{"order_id":7}', "args", dict)
+    >>> check_document(b'[7]', "args", dict)
+    Traceback (most recent call last):
+    faultline.errors.BadDocument: args: it is a list, where a JSON object belongs
+    """
+    try:
+        value = msgspec.json.decode(data)
+    except RecursionError:
+        raise BadDocument(f"{subject}: it is nested deeper than {DEPTH_MAX} levels. Flatten it") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadDocument(f"{subject}: {str(error)[:300]}. Send JSON that PostgreSQL can hold") from None
+    if not isinstance(value, kind):
+        raise BadDocument(f"{subject}: it is a {type(value).__name__}, where a JSON object belongs")
+    if _is_suspicious(data, value) or b"\\u" in data:  # an escape may spell a NUL or half of a surrogate pair
+        _check_walking(value, subject)
+    if len(data) > _SMALL_BYTES:
+        _check_size(data, subject)
+
+
 def _encode(value: Any) -> bytes:
     try:
         return _sorted.encode(value)

@@ -57,6 +57,8 @@ FIGURES: Final[dict[str, Figure]] = {
     "handler_ms": Figure("takes ms", axis="milliseconds a handler takes"),
     "concurrency": Figure("at once"),
     "of_ideal": Figure("of ideal", ".0%", "share of the ideal rate"),
+    "connections": Figure("connections", axis="connections"),
+    "server_mb": Figure("server MB", axis="megabytes"),
     "batch": Figure("a call", axis="jobs a call"),
     "calls_per_second": Figure("calls/s", axis="calls a second"),
     "claim_ms": Figure("claim ms", ".2f", "milliseconds a claim, in the server"),

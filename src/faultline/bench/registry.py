@@ -9,6 +9,7 @@ from faultline.bench.scenarios import (
     enqueue,
     failing,
     handlers,
+    http,
     idle,
     keyed,
     kill,
@@ -25,7 +26,7 @@ from faultline.bench.scenarios import (
 )
 
 _ALL: Final = (
-    drain, enqueue, pickup, offered, sustained, handlers, payload, queues, keyed, failing, late, kill,
+    drain, enqueue, http, pickup, offered, sustained, handlers, payload, queues, keyed, failing, late, kill,
     backlog, scheduled, pinned, memory, idle, remote,
 )  # fmt: skip
 

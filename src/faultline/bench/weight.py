@@ -38,6 +38,11 @@ def weigh(pids: list[int], children: list[int] | None = None) -> Weight:
     )
 
 
+def resident_mb(pid: int) -> float:
+    """What one process holds in memory."""
+    return _memory(pid)[0] / MB
+
+
 def cpu_seconds(pids: list[int]) -> float | None:
     """CPU the processes have used so far, all their threads; None where the kernel does not tell."""
     try:

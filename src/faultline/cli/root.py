@@ -12,9 +12,9 @@ from faultline.cli.failing import exit_code_of, line_of
 from faultline.cli.options import Group
 
 COMMANDS: Final = (
-    "dev", "demo", "drill", "worker", "migrate", "enqueue", "jobs", "queues", "workers", "ledger", "audit",
-    "keys", "roles", "acts",
-    "metrics", "bench", "health", "doctor", "version",
+    "dev", "demo", "drill", "worker", "server", "migrate", "enqueue", "jobs", "queues", "workers", "ledger",
+    "audit", "keys", "roles", "acts", "conformance", "metrics",
+    "bench", "health", "doctor", "version",
 )  # fmt: skip
 """In the order a newcomer meets them, which is also the order of the help."""
 

@@ -15,6 +15,7 @@ from faultline.cli.terminal import Terminal
 from faultline.config import Settings, WorkerConfig, read_queues
 from faultline.exporters.opentelemetry import instrument_if_configured
 from faultline.remote.address import Address
+from faultline.remote.extra import need_grpc
 from faultline.telemetry import configure_logging
 
 if TYPE_CHECKING:
@@ -95,8 +96,9 @@ class Wanted:
 
     def address(self) -> Address | None:
         """The server it works for; None where that is the database itself."""
-        tls = {"ca": self.tls_ca, "cert": self.tls_cert, "cert_key": self.tls_key}
-        return Address.find(self.server, self.key_file, **tls)
+        return Address.find(
+            self.server, self.key_file, ca=self.tls_ca, cert=self.tls_cert, cert_key=self.tls_key
+        )
 
 
 @click.command(cls=Command)
@@ -197,7 +199,8 @@ def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -
 
 
 def doors_to(address: Address, settings: Settings) -> "Remote":
-    from faultline.remote.doors import Remote  # gRPC is an extra, and not light
+    need_grpc()
+    from faultline.remote.doors import Remote  # an extra, and not light
 
     return Remote(address, settings)
 

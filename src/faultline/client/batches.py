@@ -64,14 +64,15 @@ class Bulk:
         self.ids += ids
 
 
-_options: Final = attrgetter(
+options_of: Final = attrgetter(
     "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry",
     "key_for", "trace",
 )  # fmt: skip
+"""What jobs of one call have in common."""
 
 
 def _shared(new: NewJob) -> tuple[Any, bool]:
-    return _options(new), new.key is None
+    return options_of(new), new.key is None
 
 
 def is_due(new: NewJob) -> bool:

@@ -52,10 +52,10 @@ class Sender:
         return await (self._aenqueue(new) if tracing.tracer is None else traced.asend(new, self._aenqueue))
 
     def _enqueue(self, new: NewJob) -> int:
-        call, hint = calls.enqueue(new), self._hint_with(new)
+        call, hint = calls.enqueue(new), self.hint_with(new)
         reach("enqueue.sending")
         try:
-            with _unknown_when_unanswered(new.key is None):
+            with unknown_when_unanswered(new.key is None):
                 job_id = self.run(call, "enqueue", hint)
         except ServerUnavailable:
             if new.key is None:
@@ -68,10 +68,10 @@ class Sender:
         return job_id
 
     async def _aenqueue(self, new: NewJob) -> int:
-        call, hint = calls.enqueue(new), self._hint_with(new)
+        call, hint = calls.enqueue(new), self.hint_with(new)
         reach("enqueue.sending")
         try:
-            with _unknown_when_unanswered(new.key is None):
+            with unknown_when_unanswered(new.key is None):
                 job_id = await self.arun(call, hint)
         except ServerUnavailable:
             if new.key is None:
@@ -115,7 +115,7 @@ class Sender:
             await self.ahint(queue)
         return bulk.ids
 
-    def _hint_with(self, new: NewJob) -> Call[None] | None:
+    def hint_with(self, new: NewJob) -> Call[None] | None:
         """The hint to send along with a job, unless one was sent a moment ago: then another follows later."""
         return calls.wake(new.queue) if is_due(new) and self._hints.leads(new.queue) else None
 
@@ -173,7 +173,7 @@ def _only_a_hint(queue: str) -> Iterator[None]:
 
 
 @contextmanager
-def _unknown_when_unanswered(matters: bool) -> Iterator[None]:
+def unknown_when_unanswered(matters: bool) -> Iterator[None]:
     """Say OutcomeUnknown when the reply to a write was lost and no row could tell."""
     try:
         yield

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, TypeVar
 
-from faultline.config import Settings
+from faultline.config import Settings, WorkerConfig
 from faultline.drills.gates import Gates
 from faultline.remote.address import Address
 from faultline.remote.doors import Remote
@@ -22,8 +22,8 @@ class LateDoors(Remote):
         self._gates = gates
         self._barrier = barrier
 
-    def lines(self) -> Lines:
-        lines = super().lines()
+    def lines(self, config: WorkerConfig) -> Lines:
+        lines = super().lines(config)
         if self._barrier is None:
             return lines
         return lines._replace(batches=LateLine(lines.batches, self._gates, self._barrier))

@@ -24,6 +24,7 @@ from faultline.drills.timeline import Timeline
 from faultline.drills.trace import DRILL, Sign, Trace
 from faultline.drills.verdict import Finding, Verdict, count, judge
 from faultline.errors import FaultlineError, InputError
+from faultline.remote.extra import need_grpc
 
 BROKEN: Final = 3
 """A promise was broken, or a fault did not happen: as other commands say that a check failed."""
@@ -96,6 +97,8 @@ def _chosen(names: Sequence[str], wish: Wish) -> list[Drill]:
     if not 1 <= wish.runs <= RUNS_MAX:
         raise InputError(f"a drill is run from 1 to {RUNS_MAX} times; got {wish.runs}")
     drills = [DRILLS[name] for name in names]
+    if wish.through_server:
+        need_grpc()
     if wish.through_server and all(drill.through_server is None for drill in drills):
         able = ", ".join(drill.name for drill in DRILLS.values() if drill.through_server is not None)
         raise InputError(f"{', '.join(names)} is not rehearsed through a server; there are {able}")

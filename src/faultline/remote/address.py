@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from faultline.errors import ConfigError
 
-PORT: Final = 50051
+PORT: Final = 8001
 """Where a server listens for gRPC unless it is told otherwise."""
 
 KEY_CHARS_MAX: Final = 512
@@ -26,7 +26,7 @@ class Address:
 
     >>> address = Address.read("grpcs://queue.example, grpcs://spare.example:7000", "flk_secret")
     >>> address.targets, address.secure, "flk_secret" in repr(address)
-    (('queue.example:50051', 'spare.example:7000'), True, False)
+    (('queue.example:8001', 'spare.example:7000'), True, False)
     """
 
     targets: tuple[str, ...]
@@ -50,7 +50,7 @@ class Address:
         """An address as it is typed: URLs with commas between them, each of them the same kind."""
         urls = [_read_url(word.strip()) for word in server.split(",") if word.strip()]
         if not urls:
-            raise ConfigError("no server was named; give its URL, such as grpc://localhost:50051")
+            raise ConfigError("no server was named; give its URL, such as grpc://localhost:8001")
         if len({secure for secure, _ in urls}) > 1:
             raise ConfigError(
                 "either all servers are spoken to with TLS or none of them; use one kind of URL"
@@ -71,22 +71,28 @@ class Address:
         server: str | None = None,
         key_file: Path | None = None,
         *,
+        ca: str | None = None,
+        cert: str | None = None,
+        cert_key: str | None = None,
         environment: Mapping[str, str] = os.environ,
-        **tls: str | None,
     ) -> "Address | None":
         """Arguments first, then FAULTLINE_SERVER, FAULTLINE_API_KEY and the like; None if no server is named.
 
         >>> Address.find(environment={"FAULTLINE_SERVER": "queue.example"}).targets
-        ('queue.example:50051',)
+        ('queue.example:8001',)
         """
         server = server or environment.get("FAULTLINE_SERVER")
         if not server:
             return None
         file = key_file or environment.get("FAULTLINE_API_KEY_FILE")
         key = read_key_file(Path(file)) if file else environment.get("FAULTLINE_API_KEY") or None
-        names = {"ca": "FAULTLINE_TLS_CA", "cert": "FAULTLINE_TLS_CERT", "cert_key": "FAULTLINE_TLS_KEY"}
-        given = {name: tls.get(name) or environment.get(variable) or None for name, variable in names.items()}
-        return cls.read(server, key, **given)
+        return cls.read(
+            server,
+            key,
+            ca=ca or environment.get("FAULTLINE_TLS_CA") or None,
+            cert=cert or environment.get("FAULTLINE_TLS_CERT") or None,
+            cert_key=cert_key or environment.get("FAULTLINE_TLS_KEY") or None,
+        )
 
     def told(self) -> dict[str, Any]:
         """All of it as JSON takes it, for a pipe to a process of ours."""

@@ -15,6 +15,7 @@ from faultline.store.rows import (
     Answer,
     Beat,
     Claimed,
+    Done,
     Figure,
     FoundKey,
     GroupRole,
@@ -262,6 +263,49 @@ def list_jobs(
 ) -> Call[list[JobInfo]]:
     args = {"state": state, "queue": queue, "task": task, "before": before, "most": most}
     return Call("list_jobs", args, read=rows.jobs)
+
+
+def find_jobs(
+    states: Sequence[str] | None = None,
+    queues: Sequence[str] | None = None,
+    task: str | None = None,
+    key: str | None = None,
+    before: int | None = None,
+    most: int = 50,
+) -> Call[list[JobInfo]]:
+    """Without args and results: a page stays small whatever the jobs hold."""
+    args = {**_filter(states, queues, task), "key": key, "before": before, "most": most}
+    return Call("find_jobs", args, read=rows.jobs)
+
+
+def count_jobs(
+    states: Sequence[str] | None = None,
+    queues: Sequence[str] | None = None,
+    task: str | None = None,
+    most: int = 10_001,
+) -> Call[int]:
+    return Call("count_jobs", {**_filter(states, queues, task), "most": most}, read=rows.one)
+
+
+def _filter(states: Sequence[str] | None, queues: Sequence[str] | None, task: str | None) -> dict[str, Any]:
+    return {
+        "states": None if states is None else Many(list(states), "text"),
+        "queues": None if queues is None else Many(list(queues), "text"),
+        "task": task,
+    }
+
+
+def ended(ids: Sequence[int]) -> Call[list[int]]:
+    return Call("ended", {"ids": Many(list(ids), "bigint")}, read=rows.ids)
+
+
+def for_each(verb: str, ids: Sequence[int], reason: str | None = None) -> Call[list[Done]]:
+    args = {"verb": verb, "ids": Many(list(ids), "bigint"), "reason": reason}
+    return Call("for_each", args, read=rows.done)
+
+
+def changes(since: datetime | None = None, most: int = 1_000) -> Call[list[LedgerEntry]]:
+    return Call("changes", {"since": since, "most": most}, read=rows.entries)
 
 
 def history(job_id: int) -> Call[list[LedgerEntry]]:

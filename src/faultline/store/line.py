@@ -57,7 +57,7 @@ class Line:
                 await self._drop()
                 raise ServerUnavailable(f"no answer to {call.name} in {CALL_SECONDS_MAX:.0f} s") from silence
             except psycopg.Error as fault:
-                if (fault.sqlstate or "").startswith(_NOT_NOW) or was_swapped(fault):
+                if is_of_this_moment(fault):
                     raise ServerUnavailable(f"the server could not do it now: {fault}") from fault
                 raise
             except (ServerUnavailable, ReadOnlyServer, asyncio.CancelledError):
@@ -82,6 +82,11 @@ class Line:
 
     async def close(self) -> None:
         await self._drop()
+
+
+def is_of_this_moment(fault: psycopg.Error) -> bool:
+    """Whether the same call may well succeed in a moment."""
+    return (fault.sqlstate or "").startswith(_NOT_NOW) or was_swapped(fault)
 
 
 OUTAGE = (CannotConnect, ServerUnavailable, ReadOnlyServer)

@@ -49,6 +49,16 @@ class Beat(NamedTuple):
     answer: str
 
 
+class Done(NamedTuple):
+    """What became of one job of several that something was to be done to."""
+
+    id: int
+    done: bool
+    said: str | None
+    queue: str | None
+    """Where it is in line now, if it is."""
+
+
 class Reaped(NamedTuple):
     """A lease that ran out, and whether its job died of it."""
 
@@ -207,6 +217,11 @@ def figures(rows: list[Row]) -> list[Figure]:
     return [Figure._make(row) for row in rows]
 
 
+def made(rows: list[Row]) -> list[tuple[int, bool]]:
+    """The ids of jobs that were asked for, and whether each is new: a key may name an older one."""
+    return [(row[0], row[1]) for row in rows]
+
+
 def claimed(rows: list[Row]) -> list[Claimed]:
     return [Claimed._make(row) for row in rows]
 
@@ -217,6 +232,10 @@ def answers(rows: list[Row]) -> list[Answer]:
 
 def beats(rows: list[Row]) -> list[Beat]:
     return [Beat._make(row) for row in rows]
+
+
+def done(rows: list[Row]) -> list[Done]:
+    return [Done._make(row) for row in rows]
 
 
 def reaped(rows: list[Row]) -> list[Reaped]:

@@ -149,6 +149,11 @@ class AsyncStore:
         self._connections_max = connections_max
         self._pool: AsyncConnectionPool[LeanConnection] | None = None
 
+    @property
+    def listens(self) -> bool:
+        """Whether LISTEN can hear: not behind a pooler that gives each transaction another session."""
+        return self._prepare
+
     async def run(self, call: Call[T], hint: Call[Any] | None = None) -> T:
         """Carry one call, in a transaction of its own; a hint, if given, right behind its commit."""
         async with self.connection() as conn:

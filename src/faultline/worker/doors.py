@@ -3,7 +3,7 @@
 import os
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from faultline.config import Settings, WorkerConfig
@@ -38,11 +38,12 @@ class Lines(NamedTuple):
     singles: Carrier
 
 
-class Pacing(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Pacing:
     """Which program is the pacemaker, and how it reaches whoever it beats to."""
 
     module: str
-    told: dict[str, Any]
+    told: dict[str, Any] = field(repr=False)
     """Told over a pipe, never on a command line: it may hold a password, or an API key."""
 
 
@@ -66,7 +67,7 @@ class Doors(Protocol):
         """Raise, with the reason and the remedy, unless the other side is one that we can work with."""
         ...
 
-    def lines(self) -> Lines: ...
+    def lines(self, config: WorkerConfig) -> Lines: ...
 
     async def listen(self, heard: Heard, pause: Callable[[], float]) -> None:
         """Call `heard` with each queue that may have work, until cancelled."""
@@ -103,7 +104,7 @@ class Direct:
         async with await aconnect(self.settings.require_dsn()) as conn:
             await agreet(conn)
 
-    def lines(self) -> Lines:
+    def lines(self, config: WorkerConfig) -> Lines:
         dsn, prepare = self.settings.require_dsn(), self.settings.pooler == "none"
         batches, singles = Line(dsn, prepare=prepare), Line(dsn, prepare=prepare)
         return Lines(Line(dsn, prepare=prepare, raw_moments=True), batches, singles)

@@ -1,7 +1,6 @@
 """The pools that handlers borrow from in job.transaction; where there is no database, what says so."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
 from faultline.errors import NoDatabase
 from faultline.store.lean import LeanConnection, PlainConnection
@@ -29,16 +28,12 @@ def _no_database() -> NoDatabase:
 class NoStore(Store):
     """Stands where a worker that works over a server has no database."""
 
-    @contextmanager
-    def connection(self) -> Iterator[PlainConnection]:
+    def connection(self) -> AbstractContextManager[PlainConnection]:
         raise _no_database()
-        yield
 
 
 class NoAsyncStore(AsyncStore):
     """The same for the loop."""
 
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[LeanConnection]:
+    def connection(self) -> AbstractAsyncContextManager[LeanConnection]:
         raise _no_database()
-        yield

@@ -166,6 +166,10 @@ class Settler:
             if answer is not None and answer.answer == "busy":
                 self._wait_for_row(hand)
                 continue
+            if answer is not None and answer.answer == "alone":  # a server's word: not with the others
+                assert hand.outcome is not None
+                self._take_singly(hand, hand.outcome, tries=1 if answer.reason == "unknown" else 0)
+                continue
             if answer is not None:
                 self._say_refused(hand, answer.reason or "gone", answer.current_token)
             ended.append(hand)

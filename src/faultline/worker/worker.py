@@ -90,7 +90,7 @@ class Worker:
         """Work until told to stop, until the queues are empty, or for so many jobs; answers the exit code."""
         refuse_a_worker_in_a_child()
         failpoints.arm_from_environment()
-        lines = self.doors.lines()
+        lines = self.doors.lines(self.config)
         outage = Outage(self.config.lease_for.total_seconds(), self.doors.far_side)
         try:
             await self.doors.greet()

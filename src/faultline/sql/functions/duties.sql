@@ -19,7 +19,7 @@ as $$
     ('{watchdog,server}', 'function',
      '{round,lead,reap,promote,rescue,quarantine,floors,partitions,drop_partitions,prune,next_due,first_free}'),
     ('{operator,server}', 'function',
-     '{cancel,retry_now,replay,replay_many,count_dead,pause,resume,keep,configure,act_as,get_job,list_jobs,list_entries,list_acts,list_keys}'),
+     '{cancel,retry_now,replay,replay_many,count_dead,pause,resume,keep,configure,act_as,for_each,get_job,list_jobs,find_jobs,count_jobs,ended,changes,list_entries,list_acts,list_keys}'),
     ('{worker,operator,server}', 'function', '{history}'),
     ('{operator,reader,server}', 'function', '{now,health,doctor,metrics,list_queues,list_workers,list_refusals,list_groups}'),
     ('{server}', 'function', '{find_key,key_used,create_key,rotate_key,revoke_key}'),

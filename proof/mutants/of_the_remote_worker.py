@@ -1,0 +1,47 @@
+"""Mutants of the worker over a server: what it makes of a server's answers, and of their absence."""
+
+from proof.mutants.mutant import Mutant, Patch, worker
+
+WORKER = "tests/remote_worker/test_worker.py"
+OUTAGE = "tests/remote_worker/test_outage.py"
+
+MUTANTS = (
+    Mutant(
+        "a result that a server refused is taken for accepted", "G4",
+        f"{WORKER}::test_a_result_that_comes_late_is_refused_and_recorded_once",
+        (Patch(
+            "remote/outcomes.py",
+            'told.append((item.job_id, item.token, "refused", lost.reason, lost.current_token))', "pass",
+        ),),
+    ),
+    Mutant(
+        "a lease from a server is counted from its answer", "G5",
+        f"{OUTAGE}::test_a_lease_is_counted_from_before_its_ask_was_sent",
+        (worker(
+            "feeder", '        reach("claimed")\n', '        reach("claimed")\n        sent = time.monotonic()\n',
+        ),),
+    ),
+    Mutant(
+        "what a server did not answer is taken for unsent", "G7",
+        f"{OUTAGE}::test_a_result_whose_answer_was_lost_is_recorded_once_and_nobody_is_refused",
+        (Patch(
+            "remote/session.py", "waiting.set_exception(ServerUnavailable(why))",
+            "waiting.set_exception(CannotConnect(why))",
+        ),),
+    ),
+    Mutant(
+        "a pacemaker takes a server's lost for held", "G4",
+        f"{WORKER}::test_a_job_that_another_took_is_stopped",
+        (Patch("remote/words.py", '    rpc.PULSE_LOST: "lost",\n', '    rpc.PULSE_LOST: "held",\n'),),
+    ),
+    Mutant(
+        "a claim that a server did not answer is not asked for again", "G8",
+        f"{OUTAGE}::test_a_claim_whose_answer_was_lost_strands_nobody",
+        (Patch("remote/words.py", '        again=args["again"],\n', ""),),
+    ),
+    Mutant(
+        "a single settling that a server refused is taken for accepted", "G4",
+        f"{WORKER}::test_a_single_settling_that_is_refused_is_recorded_once",
+        (Patch("remote/outcomes.py", "                raise lease_lost(rest.refusal)\n", "                break\n"),),
+    ),
+)  # fmt: skip

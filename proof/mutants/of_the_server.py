@@ -1,0 +1,75 @@
+"""Mutants of the gRPC server: what stands between a worker without database credentials and the verbs."""
+
+from proof.mutants.mutant import Mutant, Patch
+
+KIT = "tests/remote/test_conformance.py::test_the_server_keeps_the_protocol"
+ACCESS = "tests/remote/test_access.py"
+UNDELIVERED = "tests/remote/test_undelivered.py"
+
+
+def serving(module: str, old: str, new: str) -> Patch:
+    """A patch to a part of the gRPC server."""
+    return Patch(f"remote/serving/{module}.py", old, new)
+
+
+MUTANTS = (
+    Mutant(
+        "the server fills in the claim that it remembers of a job", "G4", KIT,
+        (
+            serving("translate", "def leases(", "CLAIMS: dict[int, bytes] = {}\n\n\ndef leases("),
+            serving("translate", "    until = timeout if hard_end is None else hard_end\n",
+                    "    until = timeout if hard_end is None else hard_end\n    CLAIMS[id] = claim\n"),
+            serving("translate", "claim_id(proof.claim), 0.0, 0.0)", "claim_id(CLAIMS.get(proof.job_id, proof.claim)), 0.0, 0.0)"),
+        ),
+    ),
+    Mutant(
+        "a refused result is answered as accepted", "G4", KIT,
+        (serving("settling", "        accepted = len(results.items) - len(rest)\n",
+                 "        rest = [item for item in rest if item.why != worker_pb2.WHY_REFUSED]\n"
+                 "        accepted = len(results.items) - len(rest)\n"),),
+    ),
+    Mutant(
+        "a stale single result is answered OK in its unary form", "G4", KIT,
+        (serving("workers", "if len(request.results.items) == 1 and settled.rest and", "if False and"),),
+    ),
+    Mutant(
+        "a beat is answered held, whatever the database says", "G4", KIT,
+        (serving("desk", "answers.get((named_lease.job_id, named_lease.token), worker_pb2.PULSE_LOST)",
+                 "worker_pb2.PULSE_HELD"),),
+    ),
+    Mutant(
+        "an unknown outcome is guessed, not read", "G7", KIT,
+        (serving("desk", 'ENDS[await self.store.run(calls.outcome(lease)) if lease in theirs else "gone"]',
+                 'ENDS["succeeded"]'),),
+    ),
+    Mutant(
+        "the wait is counted into the lease", "G2", KIT,
+        (serving("assigning", "waited_ms = int((time.monotonic() - wish.arrived) * 1000 * DRIFT)",
+                 "waited_ms = int(wish.wait * 1000)"),),
+    ),
+    Mutant(
+        "jobs of a stream that is gone are left to their leases", "G8",
+        f"{UNDELIVERED}::test_a_job_claimed_for_a_stream_that_is_gone_comes_back_at_once",
+        (serving("session", "        if going.jobs:\n", "        if False:\n"),),
+    ),
+    Mutant(
+        "a key's queues are not asked for when a worker says hello", "G15",
+        f"{ACCESS}::test_s2_a_key_of_one_queue_gets_no_job_of_another",
+        (serving("desk", 'caller.require("work", bounds.check_queue_name(queue))', "bounds.check_queue_name(queue)"),),
+    ),
+    Mutant(
+        "a refusal tells a key of one queue about the jobs of another", "G15",
+        f"{ACCESS}::test_s2_a_key_of_one_queue_learns_nothing_of_anothers_leases",
+        (serving("rights", "        if allowed is None:\n", "        if True:\n"),),
+    ),
+    Mutant(
+        "a session outlives its key", "G15", f"{ACCESS}::test_s2_a_session_ends_when_its_key_is_revoked",
+        (serving("session", "            caller = await self.gate.who(self.context)\n",
+                 "            caller = self.rights.caller\n"),),
+    ),
+    Mutant(
+        "whoever comes without a key is taken for somebody on this machine", "G15",
+        f"{ACCESS}::test_s2_behind_a_proxy_nobody_is_known_to_be_on_this_machine",
+        (serving("gate", "return not self._config.behind_proxy and", "return"),),
+    ),
+)  # fmt: skip

@@ -1,0 +1,115 @@
+"""The desk: what every route has at hand. One for an app; no state but what can be lost with the process."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from faultline.access import Acting, Caller, Doorman, acting
+from faultline.api.drilling import Drilling
+from faultline.api.events import Feed
+from faultline.api.gathering import Gatherer
+from faultline.api.waits import Waits
+from faultline.client.sender import Sender
+from faultline.client.stores import Stores
+from faultline.config import Settings
+from faultline.errors import ServerUnavailable
+from faultline.server.limits import Limits
+from faultline.store.call import Call
+from faultline.store.connect import agreet
+from faultline.store.run import AsyncStore
+
+T = TypeVar("T")
+
+Metrics = Callable[[str], Awaitable[tuple[bytes, str]]]
+"""Given an Accept header, what `/metrics` answers: the text, and its content type."""
+
+READY_SECONDS = 1.0
+READY_SECONDS_MAX = 2.0
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiConfig:
+    """How the API behaves, wherever it is mounted.
+
+    >>> ApiConfig(hosts=("jobs.example.org",)).any_host_with_key
+    False
+    """
+
+    hosts: tuple[str, ...] = LOOPBACK_HOSTS
+    """What a Host header may say."""
+    any_host_with_key: bool = False
+    """Whether a request with a key may call us by any name: a page in a browser has none to show."""
+    behind_proxy: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+async def no_metrics(accept: str) -> tuple[bytes, str]:
+    """What there is to scrape where nobody counts: that the process is there."""
+    return b"# TYPE faultline_up gauge\nfaultline_up 1\n", "text/plain; version=0.0.4; charset=utf-8"
+
+
+class _OneStore(Stores):
+    """For a sender that lives on one loop, with a store that is there already."""
+
+    def __init__(self, store: AsyncStore) -> None:
+        super().__init__(lambda: Settings(dsn=store.dsn))
+        self._store = store
+
+    def of_this_loop(self) -> AsyncStore:
+        return self._store
+
+
+class Desk:
+    """The store, whoever looks at keys, and what requests share."""
+
+    def __init__(
+        self, store: AsyncStore, doorman: Doorman, config: ApiConfig, metrics: Metrics | None = None
+    ) -> None:
+        self.store = store
+        self.doorman = doorman
+        self.config = config
+        self.sender = Sender(_OneStore(store))
+        limits = config.limits
+        self.gatherer = Gatherer(store, self.sender, limits.calls_at_once_max, limits.answer_seconds_max)
+        self.waits = Waits(self.run, limits.waits_max)
+        self.feed = Feed(self.run, limits.subscribers_max, limits.events_buffered_max)
+        self.drilling = Drilling(store.dsn, limits.drills_at_once_max)
+        self.metrics = metrics or no_metrics
+        self.draining = asyncio.Event()
+        self._clock = time.monotonic
+        self._looked_at = float("-inf")
+        self._looking = asyncio.Lock()
+
+    async def run(self, call: Call[T]) -> T:
+        """Carry one call, for as long as a client may be kept waiting."""
+        async with asyncio.timeout(self.config.limits.answer_seconds_max):
+            return await self.store.run(call)
+
+    @asynccontextmanager
+    async def acting(self, caller: Caller, reason: str | None) -> AsyncIterator[Acting]:
+        """One transaction in the caller's name; it is given up when somebody keeps it waiting too long."""
+        async with asyncio.timeout(self.config.limits.answer_seconds_max):
+            async with acting(self.store, caller, reason) as act:
+                yield act
+
+    async def check_ready(self) -> None:
+        """Raise what is wrong with the database or its schema; looked at once a second, however many ask."""
+        async with self._looking:
+            if self._clock() - self._looked_at > READY_SECONDS:
+                try:
+                    async with asyncio.timeout(READY_SECONDS_MAX), self.store.connection() as conn:
+                        await agreet(conn)
+                except TimeoutError:
+                    raise ServerUnavailable("the database does not answer") from None
+                self._looked_at = self._clock()
+
+    def drain(self) -> None:
+        """Say that the server is about to stop: readiness says no, and whoever waits gets an answer now."""
+        self.draining.set()
+        self.waits.end()
+        self.feed.end()
+        self.drilling.stop()

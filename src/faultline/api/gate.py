@@ -1,0 +1,164 @@
+"""The gate: every request passes here first. Who it is, what it may weigh, how long it may take."""
+
+import asyncio
+import contextlib
+import logging
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from faultline.access import Caller
+from faultline.api.answers import Answer
+from faultline.api.asked import Asked
+from faultline.api.bodies import Bodies, replayed
+from faultline.api.desk import Desk
+from faultline.api.problems import (
+    CROSS_ORIGIN,
+    MALFORMED,
+    NOT_JSON,
+    TOO_MANY,
+    WRONG_HOST,
+    Problem,
+    Refused,
+    problem_of,
+)
+from faultline.api.rates import Lately, Rate, Turnstile
+from faultline.api.submit import SUBMIT, SUBMIT_MANY, submit_one
+from faultline.errors import NotAuthenticated
+from faultline.server.config import is_loopback
+
+log = logging.getLogger("faultline.server")
+
+OPEN: Final = frozenset({"/healthz", "/readyz", "/health"})
+"""Answers to whoever asks, by whatever name: probes know neither keys nor names, and learn only yes or no."""
+
+
+class Gate:
+    """ASGI middleware around the whole API."""
+
+    def __init__(self, app: Any, desk: Desk) -> None:
+        self._app = app
+        self._desk = desk
+        self._limits = desk.config.limits
+        self._turnstile = Turnstile(self._limits)
+        self._bad_keys = Rate(self._limits.bad_keys_per_second)
+        self._good_keys = Lately()
+        self._bodies = Bodies(self._limits)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        asked = Asked(scope)
+        answer = Answer(send, asked)
+        try:
+            await self._let_in(asked, receive, answer)
+        except Exception as error:
+            await self._refuse(asked, receive, answer, error)
+
+    async def _let_in(self, asked: Asked, receive: Any, answer: Answer) -> None:
+        asked.check()
+        if asked.is_safe and asked.has_body:
+            raise Refused(MALFORMED, f"{asked.method} takes no body")
+        if asked.route in OPEN and asked.is_safe:
+            await self._app(asked.scope, receive, answer.send)
+            return
+        key = asked.bearer
+        self._check_host(asked, key)
+        self._check_origin(asked)
+        if not asked.is_safe:
+            _check_media_type(asked)
+        caller = await self._who(asked, key)
+        with self._turnstile.passing(caller.actor):
+            await self._serve(asked, caller, receive, answer)
+
+    async def _serve(self, asked: Asked, caller: Caller, receive: Any, answer: Answer) -> None:
+        scope = asked.scope
+        scope.setdefault("state", {})["caller"] = caller
+        if asked.is_safe:
+            await self._app(scope, receive, answer.send)
+            return
+        most = self._limits.batch_bytes_max if asked.route == SUBMIT_MANY else self._limits.body_bytes_max
+        async with self._bodies.read(asked, receive, most) as body:
+            answer.body_was_read = True
+            if asked.route == SUBMIT and asked.method == "POST":
+                # Past the router and its models: they would cost the busiest door half of its speed.
+                await submit_one(self._desk, asked, caller, body, answer)
+            else:
+                await self._app(scope, replayed(body, receive), answer.send)
+
+    async def _who(self, asked: Asked, key: str | None) -> Caller:
+        peer = asked.peer
+        if key is not None and not self._bad_keys.has(peer) and not self._good_keys.knows(key):
+            raise Refused(TOO_MANY, "too many wrong keys from this address", 1)
+        here = not self._desk.config.behind_proxy and not asked.passed_on and is_loopback(peer)
+        try:
+            caller = await self._desk.doorman.who(key, loopback=here)
+        except NotAuthenticated:
+            if key is not None:
+                self._bad_keys.take(peer)
+            raise
+        if key is not None:
+            self._good_keys.note(key)
+        return caller
+
+    def _check_host(self, asked: Asked, key: str | None) -> None:
+        """Refuse a name that somebody else's DNS points here: by it a page could reach us from a browser."""
+        config = self._desk.config
+        if asked.host in config.hosts or (key is not None and config.any_host_with_key):
+            return
+        raise Refused(WRONG_HOST, f"the Host header says {asked.host[:100]!a}")
+
+    def _check_origin(self, asked: Asked) -> None:
+        origin = asked.headers.get(b"origin")
+        site = asked.headers.get(b"sec-fetch-site", "none")
+        if origin is not None and not _is_same_origin(origin, asked):
+            raise Refused(CROSS_ORIGIN, f"the page is from {origin[:100]!a}")
+        if site not in ("same-origin", "none"):
+            raise Refused(CROSS_ORIGIN, f"Sec-Fetch-Site says {site[:30]!a}")
+
+    async def _refuse(self, asked: Asked, receive: Any, answer: Answer, error: Exception) -> None:
+        problem = problem_of(error)
+        if problem.kind.status >= 500 and not isinstance(error, Refused):
+            unforeseen = problem.kind.code == "unforeseen"
+            log.error(
+                "request %s: %s: %s",
+                asked.id,
+                type(error).__name__,
+                error,
+                exc_info=error if unforeseen else None,
+            )
+        if answer.started:
+            raise error  # half an answer is out: cutting the connection is the only word left
+        await self._tell(asked, receive, answer, problem)
+
+    async def _tell(self, asked: Asked, receive: Any, answer: Answer, problem: Problem) -> None:
+        body = problem.body(asked.id)
+        headers = problem.raw_headers(len(body))
+        if not asked.has_body or answer.body_was_read:
+            await answer.whole(problem.kind.status, headers, body)
+            return
+        # It may still be sending. Whoever hangs up on a sender takes the answer back from it.
+        await answer.begin(problem.kind.status, [*headers, (b"connection", b"close")], body)
+        left = self._limits.linger_bytes_max
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.linger_seconds_max):
+                while left > 0 and (message := await receive()).get("more_body"):
+                    left -= len(message.get("body", b""))
+        await answer.end()
+
+
+def _check_media_type(asked: Asked) -> None:
+    said = asked.headers.get(b"content-type", "").partition(";")[0].strip().lower()
+    if said != "application/json":
+        raise Refused(NOT_JSON, f"the Content-Type is {said[:60]!a}" if said else "there is no Content-Type")
+    coding = asked.headers.get(b"content-encoding", "identity").lower()
+    if coding != "identity":
+        raise Refused(NOT_JSON, f"the Content-Encoding is {coding[:30]!a}")
+
+
+def _is_same_origin(origin: str, asked: Asked) -> bool:
+    try:
+        there = urlsplit(origin)
+    except ValueError:
+        return False
+    return there.netloc.lower() == asked.headers.get(b"host", "").lower() and bool(there.netloc)

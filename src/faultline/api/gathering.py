@@ -1,0 +1,125 @@
+"""Submits that arrive together go to the database together: one call, one commit, an answer each after it.
+
+While one call is under way the next jobs gather. So a lone submit waits for nobody, and a crowd of them
+shares the price of a commit.
+"""
+
+import asyncio
+from collections import deque
+from typing import Any, Final
+
+from faultline.client.batches import is_due, options_of
+from faultline.client.sender import Sender, unknown_when_unanswered
+from faultline.errors import InputError, KeyConflict, ServerUnavailable
+from faultline.job import NewJob
+from faultline.store import calls, rows
+from faultline.store.call import Call
+from faultline.store.run import AsyncStore
+
+Made = tuple[int, bool]
+"""The id of the job, and whether it is new: a key may name an older one."""
+
+BATCH_JOBS_MAX: Final = 500
+CALLS_AT_ONCE: Final = 8
+"""Of the server's connections, those that submits may take."""
+
+KEYED_AT_ONCE: Final = 4
+"""A key may be held by somebody's open transaction. Keyed jobs wait one by one, and only so many of them."""
+
+Waiting = tuple[NewJob, asyncio.Future[Made]]
+
+
+class Gatherer:
+    """Takes jobs one at a time and sends them on in batches; none waits for, or fails with, another kind.
+
+    Jobs of a kind share all their options. Each kind has a call of its own under way at a time, so that a
+    queue somebody holds up holds up nobody else.
+    """
+
+    def __init__(
+        self, store: AsyncStore, sender: Sender, waiting_max: int, seconds_max: float = 30.0
+    ) -> None:
+        self._store = store
+        self._sender = sender
+        self._kinds: dict[Any, deque[Waiting]] = {}
+        self._waiting = 0
+        self._waiting_max = waiting_max
+        self._seconds_max = seconds_max
+        self._carriers: set[asyncio.Task[None]] = set()
+        self._calls = asyncio.Semaphore(CALLS_AT_ONCE)
+        self._keyed = asyncio.Semaphore(KEYED_AT_ONCE)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many are waiting that another would wait for long."""
+        return self._waiting >= self._waiting_max
+
+    async def add(self, new: NewJob) -> Made:
+        """Enqueue a job; the answer comes after its commit."""
+        if new.key is not None:
+            async with self._keyed:
+                return await self._carry_keyed(new)
+        made: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
+        kind = options_of(new)
+        waiting = self._kinds.get(kind)
+        if waiting is None:
+            waiting = self._kinds[kind] = deque()
+            carrier = asyncio.create_task(self._carry_kind(kind, waiting))
+            self._carriers.add(carrier)
+            carrier.add_done_callback(self._carriers.discard)
+        waiting.append((new, made))
+        self._waiting += 1
+        return await made
+
+    async def _carry_kind(self, kind: Any, waiting: deque[Waiting]) -> None:
+        """Carry jobs of one kind for as long as there are any."""
+        while waiting:
+            async with self._calls:
+                batch = [waiting.popleft() for _ in range(min(BATCH_JOBS_MAX, len(waiting)))]
+                self._waiting -= len(batch)
+                await self._carry(batch)
+        del self._kinds[kind]  # no await since the look: nobody can have joined
+
+    async def _carry(self, batch: list[Waiting]) -> None:
+        """One call for all; when the database refuses what is in it, each asks for itself."""
+        try:
+            made = await self._send([new for new, _ in batch])
+        except Exception as error:
+            # Only after a refusal is it certain that nothing was written: anything else is not sent again.
+            if len(batch) > 1 and isinstance(error, InputError | KeyConflict):
+                for one in batch:
+                    await self._carry([one])
+            else:
+                for _, answer in batch:
+                    _fail(answer, error)
+            return
+        for (_, answer), one_made in zip(batch, made, strict=True):
+            if not answer.done():
+                answer.set_result(one_made)
+
+    async def _send(self, jobs: list[NewJob]) -> list[Made]:
+        first = jobs[0]
+        hint = self._sender.hint_with(first)
+        with unknown_when_unanswered(first.key is None):
+            async with asyncio.timeout(self._seconds_max):
+                made = await self._store.run(_telling_which_are_new(calls.enqueue_many(jobs)), hint)
+        if hint is None and is_due(first):
+            await self._sender.ahint(first.queue)
+        return made
+
+    async def _carry_keyed(self, new: NewJob) -> Made:
+        try:
+            (made,) = await self._send([new])
+        except ServerUnavailable:
+            (made,) = await self._send([new])  # the key makes a second try harmless
+        return made
+
+
+def _telling_which_are_new(call: Call[list[int]]) -> Call[list[Made]]:
+    return Call(call.name, call.args, read=rows.made)
+
+
+def _fail(answer: asyncio.Future[Made], error: BaseException) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+        answer.exception()  # a client that has gone does not fetch it, and the loop need not complain

@@ -1,0 +1,84 @@
+"""What routes ask for: the desk, and a caller with a scope."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Query, Request
+
+from faultline.access import Caller
+from faultline.api.desk import Desk
+from faultline.api.problems import QUEUE_NEEDED, Refused
+from faultline.bounds import QUEUE_CHARS_MAX, TASK_CHARS_MAX
+from faultline.client.handle import found
+from faultline.job import JobInfo
+from faultline.server.limits import PAGE_MAX
+from faultline.store import calls
+
+NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+ID_MAX = 2**63 - 1
+
+
+async def _desk(request: Request) -> Desk:
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+def needs(scope: str) -> Callable[[Request], Awaitable[Caller]]:
+    """A dependency: the caller, who has this scope."""
+
+    async def needed(request: Request) -> Caller:
+        caller: Caller = request.state.caller
+        caller.require(scope)
+        return caller
+
+    return needed
+
+
+async def _everywhere(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    caller.require_everywhere("admin")
+    return caller
+
+
+TheDesk = Annotated[Desk, Depends(_desk)]
+Reader = Annotated[Caller, Depends(needs("read"))]
+Producer = Annotated[Caller, Depends(needs("enqueue"))]
+Operator = Annotated[Caller, Depends(needs("operate"))]
+Admin = Annotated[Caller, Depends(_everywhere)]
+
+JobId = Annotated[int, Path(ge=1, le=ID_MAX)]
+QueueName = Annotated[str, Path(min_length=1, max_length=QUEUE_CHARS_MAX, pattern=NAME)]
+AQueue = Annotated[str | None, Query(min_length=1, max_length=QUEUE_CHARS_MAX, pattern=NAME)]
+ATask = Annotated[str | None, Query(min_length=1, max_length=TASK_CHARS_MAX, pattern=NAME)]
+Cursor = Annotated[str | None, Query(pattern=r"^[1-9][0-9]{0,17}$", description="`next` of the page before.")]
+PageSize = Annotated[int, Query(ge=1, le=PAGE_MAX)]
+
+
+def queues_of(caller: Caller, scope: str, queue: str | None) -> list[str] | None:
+    """The queues to look in: the one that was named, or all that the caller may see (None: every one)."""
+    if queue is not None:
+        caller.require(scope, queue)
+        return [queue]
+    return None if caller.queues is None else sorted(caller.queues)
+
+
+def see_all(caller: Caller) -> None:
+    """For lists that cannot be told apart by queue."""
+    if caller.queues is not None:
+        raise Refused(QUEUE_NEEDED)
+
+
+async def job_for(desk: Desk, caller: Caller, scope: str, job_id: int) -> JobInfo:
+    """The job; one of a queue the caller may not see is, in the same words, not there."""
+    job = await desk.run(calls.get(job_id))
+    if job is not None and not caller.may(scope, job.queue):
+        job = None
+    return found(job, job_id)
+
+
+def cursor_id(cursor: str | None) -> int | None:
+    return None if cursor is None else int(cursor)
+
+
+def next_cursor(page: list[Any], most: int) -> str | None:
+    return str(page[-1].id) if len(page) == most else None

@@ -1,0 +1,55 @@
+"""What an operator does to one job: cancel, retry, replay. Each act is noted with who and why."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body
+from pydantic import ConfigDict, Field
+
+from faultline.access import Caller
+from faultline.api import models
+from faultline.api.desk import Desk
+from faultline.api.needs import JobId, Operator, TheDesk, job_for
+from faultline.store import calls
+from faultline.store.call import Call
+
+router = APIRouter(tags=["operate"])
+
+
+class Why(models.Model):
+    """Why somebody does this; it is noted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str | None = Field(default=None, max_length=1_000)
+
+
+AReason = Annotated[Why | None, Body()]
+
+
+async def act(desk: Desk, caller: Caller, job_id: int, why: Why | None, call: Call[Any]) -> models.JobView:
+    """Do one thing to a job that the caller may operate on, and answer with the job as it is then."""
+    await job_for(desk, caller, "operate", job_id)
+    reason = None if why is None else why.reason
+    async with desk.acting(caller, reason) as store:
+        queue = await store.run(call)
+    if queue is not None:
+        await desk.sender.ahint(queue)
+    return models.view(await job_for(desk, caller, "operate", job_id))
+
+
+@router.post("/jobs/{job_id}/cancel")
+async def cancel(desk: TheDesk, caller: Operator, job_id: JobId, why: AReason = None) -> models.JobView:
+    """End the job for good; a running one is stopped, and nothing it does can commit any more."""
+    return await act(desk, caller, job_id, why, calls.cancel(job_id, None if why is None else why.reason))
+
+
+@router.post("/jobs/{job_id}/retry")
+async def retry(desk: TheDesk, caller: Operator, job_id: JobId, why: AReason = None) -> models.JobView:
+    """Do not wait for the job's moment: it is due now."""
+    return await act(desk, caller, job_id, why, calls.retry_now(job_id))
+
+
+@router.post("/jobs/{job_id}/replay")
+async def replay(desk: TheDesk, caller: Operator, job_id: JobId, why: AReason = None) -> models.JobView:
+    """Give a dead job all its attempts again."""
+    return await act(desk, caller, job_id, why, calls.replay(job_id))

@@ -1,0 +1,45 @@
+"""Submit: the busiest routes, as plain functions of a body."""
+
+import asyncio
+from typing import Final
+
+import msgspec
+
+from faultline.access import Caller
+from faultline.api.answers import Answer
+from faultline.api.asked import Asked
+from faultline.api.desk import Desk
+from faultline.api.problems import OVERLOADED, Refused
+from faultline.api.submission import decode_many, decode_one
+
+SUBMIT: Final = "/api/v1/jobs"
+SUBMIT_MANY: Final = "/api/v1/jobs/batch"
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+async def submit_one(desk: Desk, asked: Asked, caller: Caller, body: bytes, answer: Answer) -> None:
+    """Enqueue one job; 201 for a new one, 200 when its key names one that was there."""
+    caller.require("enqueue")
+    new = decode_one(body, asked.headers.get(b"idempotency-key"))
+    caller.require("enqueue", new.queue)
+    if desk.gatherer.is_full:
+        raise Refused(OVERLOADED, "too many jobs wait to be stored", 1)
+    job_id, is_new = await desk.gatherer.add(new)
+    said = _encode({"id": job_id, "new": is_new})
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(said)),
+        (b"location", b"%s%s/%d" % (asked.scope.get("root_path", "").encode(), SUBMIT.encode(), job_id)),
+    ]
+    await answer.whole(201 if is_new else 200, headers, said)
+
+
+async def submit_many(desk: Desk, caller: Caller, body: bytes) -> list[int]:
+    """Enqueue many jobs, all of them or none; their ids in the order given."""
+    caller.require("enqueue")
+    jobs = decode_many(body, desk.config.limits.batch_jobs_max)
+    for queue in {new.queue for new in jobs}:
+        caller.require("enqueue", queue)
+    async with asyncio.timeout(desk.config.limits.answer_seconds_max):
+        return await desk.sender.aenqueue_many(jobs)

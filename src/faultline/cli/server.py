@@ -1,0 +1,110 @@
+"""`faultline server`: a database of jobs as a service, over HTTP and gRPC."""
+
+import importlib.util
+import logging
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from faultline.cli import loops
+from faultline.cli.options import DURATION, Command, told
+from faultline.cli.terminal import Terminal
+from faultline.errors import ConfigError
+from faultline.telemetry import configure_logging
+
+if TYPE_CHECKING:
+    from faultline.server.config import ServerConfig
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(cls=Command)
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    default="127.0.0.1:8000",
+    show_default=True,
+    help="Listen for HTTP here; `off` for not at all.",
+)
+@click.option("--grpc", metavar="HOST:PORT", help="Listen for gRPC here. [default: not at all]")
+@click.option("--tls-cert", type=FILE, help="The certificate, with those that signed it.")
+@click.option("--tls-key", type=FILE, help="Its private key.")
+@click.option(
+    "--tls-client-ca", type=FILE, help="Take only clients with a certificate signed by one of these."
+)
+@click.option(
+    "--behind-proxy", is_flag=True, help="A proxy that ends TLS stands before it: every request needs a key."
+)
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="A name clients call it by; may be repeated."
+)
+@click.option(
+    "--watchdog/--no-watchdog", default=True, show_default=True, help="Take lost jobs back, as workers do."
+)
+@click.option(
+    "--grace",
+    type=DURATION,
+    default="25s",
+    show_default=True,
+    help="How long calls may take to end when told to stop.",
+)
+@click.option(
+    "--log",
+    type=click.Choice(["json", "lines"]),
+    help="How log lines look. [default: lines on a terminal, else json]",
+)
+@told
+def command(terminal: Terminal, /, log: str | None, **asked: Any) -> int:
+    """Serve the jobs of a database over HTTP, and over gRPC where asked.
+
+    It holds no state: any number of them may serve one database. Without API keys it listens on this machine
+    alone, and lets whoever is on it look. SIGTERM or Ctrl-C lets calls in hand end within the grace; a second
+    one does not wait.
+    """
+    for module in ("fastapi", "uvicorn"):
+        if importlib.util.find_spec(module) is None:
+            raise ConfigError("the server needs an extra: pip install 'faultline-queue[server]'")
+    from faultline.server.server import Server
+
+    config = server_config(**asked)
+    settings = terminal.settings()
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what it has to say otherwise, we say
+    configure_logging(
+        json=None if log is None else log == "json", level="warning" if terminal.quiet else settings.log
+    )
+
+    async def serve() -> int:
+        return await Server(settings, config).run(signals=True)
+
+    return loops.run(serve())
+
+
+def server_config(
+    http: str,
+    grpc: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
+    behind_proxy: bool,
+    allow_host: tuple[str, ...],
+    watchdog: bool,
+    grace: timedelta,
+) -> "ServerConfig":
+    """The configuration that was asked for."""
+    from faultline.server.config import GRPC_PORT, Address, ServerConfig, Tls
+
+    if (tls_cert is None) != (tls_key is None) or (tls_client_ca is not None and tls_cert is None):
+        raise ConfigError("--tls-cert and --tls-key go together, and --tls-client-ca needs both")
+    return ServerConfig(
+        http=None if http == "off" else Address.parse(http),
+        grpc=None if grpc is None else Address.parse(grpc, GRPC_PORT),
+        tls=None
+        if tls_cert is None or tls_key is None
+        else Tls(cert=tls_cert, key=tls_key, client_ca=tls_client_ca),
+        behind_proxy=behind_proxy,
+        hosts=allow_host,
+        watchdog=watchdog,
+        grace=grace,
+    )

@@ -1,0 +1,120 @@
+"""A channel to one server: how it is made, and what its errors mean in our words."""
+
+import contextlib
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from faultline import errors
+from faultline.remote.address import Address
+from faultline.rpc.v1 import problem_pb2, worker_pb2
+
+MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""What we take in one message; a server sends less, in parts where it must."""
+
+OPTIONS: Final[list[tuple[str, Any]]] = [
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    # A dead peer is noticed within half a minute, also while nothing is said.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    # When to try again is ours to say: a channel left to itself would sleep through a server's return.
+    ("grpc.enable_retries", 0),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    # Not shared with others of this process: a broken one is thrown away, with all that it remembers.
+    ("grpc.use_local_subchannel_pool", 1),
+    # Proxies of the environment are for the web.
+    ("grpc.enable_http_proxy", 0),
+]
+
+DETAILS: Final = "grpc-status-details-bin"
+
+REASONS: Final[dict[int, errors.LossReason]] = {
+    worker_pb2.REASON_TOKEN_MISMATCH: "token_mismatch",
+    worker_pb2.REASON_SETTLED: "settled",
+    worker_pb2.REASON_CANCELLED: "cancelled",
+    worker_pb2.REASON_GONE: "gone",
+}
+
+_KINDS: Final[dict[grpc.StatusCode, type[errors.FaultlineError]]] = {
+    grpc.StatusCode.UNAUTHENTICATED: errors.NotAuthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: errors.NotAllowed,
+    grpc.StatusCode.INVALID_ARGUMENT: errors.InputError,
+    grpc.StatusCode.OUT_OF_RANGE: errors.OutOfBounds,
+    grpc.StatusCode.NOT_FOUND: errors.JobNotFound,
+    grpc.StatusCode.FAILED_PRECONDITION: errors.WrongState,
+    grpc.StatusCode.UNIMPLEMENTED: errors.ConfigError,
+}
+"""What a server says of the call itself; everything else it says of this moment, and may be waited out."""
+
+
+def open_channel(address: Address, target: str) -> grpc.aio.Channel:
+    """A channel for the loop."""
+    if not address.secure:
+        return grpc.aio.insecure_channel(target, options=OPTIONS)
+    return grpc.aio.secure_channel(target, _credentials(address), options=OPTIONS)
+
+
+def open_plain_channel(address: Address, target: str) -> grpc.Channel:
+    """A channel for plain code, such as a pacemaker's."""
+    if not address.secure:
+        return grpc.insecure_channel(target, options=OPTIONS)
+    return grpc.secure_channel(target, _credentials(address), options=OPTIONS)
+
+
+def metadata(address: Address) -> tuple[tuple[str, str], ...]:
+    """What each call shows: the key, in a header and never in a URL."""
+    return () if address.key is None else (("authorization", f"Bearer {address.key}"),)
+
+
+def _credentials(address: Address) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(_bytes(address.ca), _bytes(address.cert_key), _bytes(address.cert))
+
+
+def _bytes(path: str | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise errors.ConfigError(f"the certificate cannot be read from {path}: {error.strerror}") from error
+
+
+def named(fault: grpc.RpcError, target: str, *, sent: bool) -> errors.FaultlineError:
+    """The error of ours for a status; CannotConnect and ServerUnavailable differ in whether it was sent."""
+    code, said = fault.code(), _first_line(fault.details())
+    if refusal := _refusal(fault):
+        return lease_lost(refusal)
+    if kind := _KINDS.get(code):
+        return kind(f"the server at {target} refused: {said}")
+    words = f"the server at {target} is away or could not do it ({code.name.lower()}): {said}"
+    return errors.ServerUnavailable(words) if sent else errors.CannotConnect(words)
+
+
+def lease_lost(refusal: worker_pb2.Refusal) -> errors.LeaseLost:
+    """What a fence said, as the database's own errors say it."""
+    current = refusal.current_token if refusal.HasField("current_token") else None
+    return errors.LeaseLost(refusal.job_id, refusal.token, current, REASONS.get(refusal.reason, "gone"))
+
+
+def _refusal(fault: grpc.RpcError) -> worker_pb2.Refusal | None:
+    """A refusal of the fence, where the status has one in its details."""
+    trailing: Any = fault.trailing_metadata() or ()
+    for name, value in trailing:
+        if name == DETAILS:
+            with contextlib.suppress(ValueError):
+                for detail in problem_pb2.Status.FromString(value).details:
+                    refusal = worker_pb2.Refusal()
+                    if detail.Unpack(refusal):
+                        return refusal
+    return None
+
+
+def _first_line(said: str | None) -> str:
+    return (said or "no reason was given").strip().splitlines()[0][:300]

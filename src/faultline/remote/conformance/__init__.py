@@ -1,0 +1,1 @@
+"""The conformance kit: a scripted worker that checks a server, and a scripted server that checks a worker."""

@@ -1,0 +1,117 @@
+"""A worker's line to a server: the same calls as to the database, carried as messages of the protocol."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from faultline.config import WorkerConfig
+from faultline.errors import LeaseLost
+from faultline.remote import outcomes, words
+from faultline.remote.exchange import Exchange
+from faultline.rpc.v1 import worker_pb2 as rpc
+from faultline.store.call import Call, Row
+
+T = TypeVar("T")
+
+BUSY_PAUSE: Final = 0.05
+"""How long to wait before a row that somebody has locked is tried again; the database would have waited."""
+
+Carry = Callable[[Call[Any]], Awaitable[list[Row]]]
+
+
+class RemoteLine:
+    """One call at a time, over the exchange that all lines of a worker share.
+
+    Its answers are the rows that the database would give, and its errors the database's own: so feeder and
+    settler need not know who is there.
+    """
+
+    def __init__(self, exchange: Exchange, config: WorkerConfig) -> None:
+        self._exchange = exchange
+        self._config = config
+        self._turn = asyncio.Lock()
+        self._recorded: dict[tuple[int, int], list[Row]] = {}
+        """The last refusal that the server has recorded by itself."""
+        self._ways: dict[str, Carry] = {
+            "worker_started": self._start,
+            "worker_stopped": self._nothing,  # the doors say goodbye as they close
+            "claim": self._claim,
+            "heartbeat": self._beat,
+            "complete_many": self._settle_many,
+            "fail_many": self._settle_many,
+            "outcome": self._outcome,
+            "refused": self._refused,
+            # Asked about tasks that nobody knows, to give their jobs up after a day: the server does that.
+            "get_job": self._nothing,
+            "history": self._nothing,
+            # Figures that only rows know: the server tells them of the whole database.
+            "recoveries": self._nothing,
+            "zombies": self._nothing,
+            **dict.fromkeys(outcomes.SINGLES, self._settle),
+        }
+
+    async def run(self, call: Call[T]) -> T:
+        """Carry one call."""
+        return call.read(await self.fetch(call))
+
+    async def fetch(self, call: Call[Any]) -> list[Row]:
+        """Carry one call; the rows that the database would have given."""
+        async with self._turn:
+            return await self._ways[call.name](call)
+
+    async def close(self) -> None:
+        """The exchange is closed by whoever made it."""
+
+    async def _nothing(self, call: Call[Any]) -> list[Row]:
+        return []
+
+    async def _start(self, call: Call[Any]) -> list[Row]:
+        args = call.args
+        hello = rpc.Hello(
+            protocol=words.PROTOCOL, name=args["name"], host=args["host"], pid=args["pid"],
+            version=args["version"], queues=args["queues"].values, slots=args["jobs_max"],
+            lease_ms=words.milliseconds(self._config.lease_for),
+            timeout_ms=words.milliseconds(self._config.timeout), wakes=True,
+        )  # fmt: skip
+        return [((await self._exchange.hello(hello)).worker,)]
+
+    async def _claim(self, call: Call[Any]) -> list[Row]:
+        asked = words.ask(call.args, self._exchange.limits.room_max)
+        return words.claimed(await self._exchange.ask("ask", asked), self._config.lease_for)
+
+    async def _beat(self, call: Call[Any]) -> list[Row]:
+        proofs = words.proofs(call.args)
+        return words.beaten(proofs, await self._exchange.ask("beat", rpc.Beat(leases=proofs)))
+
+    async def _settle_many(self, call: Call[Any]) -> list[Row]:
+        told: list[Row] = []
+        for items in outcomes.parcels(outcomes.many(call.args), self._exchange.limits):
+            settled = await self._exchange.ask("results", rpc.Results(items=items))
+            told += outcomes.answers(items, settled)
+        return told
+
+    async def _settle(self, call: Call[Any]) -> list[Row]:
+        item = outcomes.one(call.name, call.args)
+        while True:
+            try:
+                settled = await self._exchange.ask("results", rpc.Results(items=[item]))
+                return outcomes.answer(settled)
+            except outcomes.RowBusy:
+                await asyncio.sleep(BUSY_PAUSE)
+            except LeaseLost as lost:
+                self._recorded = {(lost.job_id, lost.token): [(lost.reason, lost.current_token)]}
+                raise
+
+    async def _outcome(self, call: Call[Any]) -> list[Row]:
+        args = call.args
+        proof = rpc.Proof(job_id=args["job_id"], token=args["token"], claim=args["claim"].bytes)
+        response = await self._exchange.call("Outcome", rpc.OutcomeRequest(leases=[proof]))
+        return [(words.ENDS.get(response.ends[0], "gone"),)]
+
+    async def _refused(self, call: Call[Any]) -> list[Row]:
+        """Have a refusal recorded, unless the server did that as it refused."""
+        args = call.args
+        if recorded := self._recorded.pop((args["job_id"], args["token"]), None):
+            return recorded
+        request = rpc.RefusedRequest(worker=args["worker"], job_id=args["job_id"], token=args["token"])
+        return outcomes.refused(await self._exchange.call("Refused", request))

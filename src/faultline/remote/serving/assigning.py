@@ -1,0 +1,120 @@
+"""Assigning: an Ask in, claimed jobs out; and back they go when they cannot be delivered."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from faultline.errors import FaultlineError
+from faultline.lease import Lease
+from faultline.remote.serving.bell import Bell, Waiter
+from faultline.remote.serving.translate import job_message
+from faultline.rpc.v1 import worker_pb2
+from faultline.store import calls
+from faultline.store.call import Call
+from faultline.store.rows import Claimed
+from faultline.store.run import AsyncStore
+
+log = logging.getLogger("faultline.remote")
+
+UNDELIVERED: Final = "the worker's connection was gone before it was delivered"
+RELEASES_AT_ONCE: Final = 4
+
+# A worker's clock may run a little slower than ours: what we say we waited is told shorter, never longer.
+DRIFT: Final = 0.999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What one Ask comes to, once it was checked."""
+
+    queues: Sequence[str]
+    room: int
+    lease: timedelta
+    timeout: timedelta
+    claim: UUID
+    worker: int | None
+    arrived: float
+    """The moment the Ask came in, by our monotonic clock."""
+    wait: float
+    again: bool = False
+    begins: Mapping[int, int] = field(default_factory=dict)
+    allowed: frozenset[str] | None = None
+    """The queues its key is for; None for all."""
+
+
+class Granted(NamedTuple):
+    """The jobs an Ask came to, each now under a lease."""
+
+    jobs: list[worker_pb2.Job]
+    waited_ms: int
+
+
+class Assigner:
+    """Claims for whoever asks, at once or when work comes."""
+
+    def __init__(self, store: AsyncStore, bell: Bell) -> None:
+        self._store = store
+        self._bell = bell
+        self._handing_back = asyncio.Semaphore(RELEASES_AT_ONCE)
+
+    async def assign(self, wish: Wish, waiter: Waiter) -> Granted:
+        """Look until there is work, the wait is over, or the waiter was let go."""
+        until = wish.arrived + wish.wait
+        with self._bell.present(waiter):
+            while True:
+                before = self._bell.heard(waiter)
+                # Before the claim is sent: the lease cannot have begun any earlier.
+                waited_ms = int((time.monotonic() - wish.arrived) * 1000 * DRIFT)
+                rows = await self._store.run(_claim(wish))
+                if rows or wish.again:
+                    self._bell.pass_on(waiter)
+                    return Granted(_messages(wish, rows), waited_ms)
+                if not await self._shall_look_again(waiter, before, until):
+                    return Granted([], waited_ms)
+
+    async def _shall_look_again(self, waiter: Waiter, before: int, until: float) -> bool:
+        """Wait for work; False when the wait is over, or the waiter was let go."""
+        left = until - time.monotonic()
+        if waiter.is_over() or left <= 0:
+            return False
+        if self._bell.heard(waiter) != before:  # it rang while we looked
+            return True
+        await self._bell.wait(waiter, left)
+        if waiter.is_over() and waiter.rung:
+            self._bell.pass_on(waiter)
+        return waiter.rung and not waiter.is_over()
+
+    async def hand_back(self, jobs: Sequence[worker_pb2.Job]) -> None:
+        """Give undelivered jobs back at once; what cannot be given back comes by its lease's end."""
+        async with self._handing_back:
+            for job in jobs:
+                lease = Lease(job.id, job.token, UUID(bytes=job.claim), 0.0, 0.0)
+                try:
+                    await self._store.run(calls.release(lease, UNDELIVERED))
+                except FaultlineError as error:
+                    log.info("job %d comes back by the end of its lease: %s", job.id, error)
+        for queue in {job.queue for job in jobs}:
+            with suppress(FaultlineError):
+                await self._store.run(calls.wake(queue))
+
+
+def _claim(wish: Wish) -> Call[list[Claimed]]:
+    return calls.claim(
+        wish.queues, wish.room, lease=wish.lease, claim=wish.claim, worker=wish.worker, timeout=wish.timeout,
+        again=wish.again, begins=wish.begins,
+    )  # fmt: skip
+
+
+def _messages(wish: Wish, rows: Sequence[Claimed]) -> list[worker_pb2.Job]:
+    claim = wish.claim.bytes
+    return [
+        job_message(row, claim, wish.lease, wish.timeout)
+        for row in rows
+        if wish.allowed is None or row.queue in wish.allowed
+    ]

@@ -1,0 +1,138 @@
+"""GrpcConfig: where the gRPC server listens, with which certificates, and what it takes from a client."""
+
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from faultline.config import DEFAULT_LEASE
+from faultline.errors import ConfigError
+from faultline.server.config import ServerConfig
+
+MIB: Final = 1_048_576
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """A certificate with its key; for mutual TLS, who signs the clients' and which of those were revoked."""
+
+    cert: Path
+    key: Path
+    client_ca: Path | None = None
+    revoked: Path | None = None
+    """SHA-256 fingerprints of client certificates that open nothing any more, one a line, as `openssl x509
+    -noout -fingerprint -sha256` prints them. Read again when it changes."""
+
+    def __post_init__(self) -> None:
+        named = (
+            ("cert", self.cert), ("key", self.key), ("client-ca", self.client_ca), ("revoked", self.revoked),
+        )  # fmt: skip
+        for name, file in named:
+            if file is not None and not file.is_file():
+                raise ConfigError(f"--tls-{name}: there is no file {str(file)!a}")
+        if self.revoked is not None and self.client_ca is None:
+            raise ConfigError(
+                "--tls-revoked lists client certificates, and without --tls-client-ca none is asked for"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpcConfig:
+    """How the gRPC server listens, and its limits with their numbers.
+
+    >>> GrpcConfig(address="127.0.0.1:0").message_bytes_max
+    4194304
+    >>> GrpcConfig(sessions_per_key=0)
+    Traceback (most recent call last):
+    faultline.errors.ConfigError: the limit sessions_per_key is a number above 0; got 0
+    """
+
+    address: str = "127.0.0.1:8001"
+    tls: TlsFiles | None = None
+    behind_proxy: bool = False
+    """A proxy stands before it: then nobody is known to be on this machine."""
+    reflection: bool = True
+
+    # What one client may send.
+    message_bytes_max: int = 4 * MIB
+    head_bytes_max: int = 16_384
+    streams_per_connection_max: int = 100
+    sessions_max: int = 2_000
+    sessions_per_key: int = 500
+    unanswered_max: int = 32
+    """Asks, Beats and Results of one session that wait for their answer, each kind for itself."""
+    items_max: int = 1_000
+    room_max: int = 1_000
+    jobs_max: int = 10_000
+    """Jobs in one SubmitMany."""
+    calls_at_once_max: int = 1_000
+    waits_max: int = 300
+    """Clients that wait for a job's end at once."""
+
+    # How long.
+    wait_seconds_max: float = 30.0
+    """The longest Ask."""
+    client_wait_seconds_max: float = 60.0
+    """The longest Wait."""
+    connection_seconds_max: float = 3_600.0
+    """Then its client is asked to come again, so that a new server gets its share."""
+    connection_grace_seconds: float = 60.0
+    keepalive_seconds: float = 20.0
+    keepalive_timeout_seconds: float = 10.0
+    ping_seconds_min: float = 5.0
+    """A client that pings more often than this, three times, is cut off (GOAWAY, too_many_pings)."""
+    key_check_seconds: float = 5.0
+    """How often the key of an open session is looked at again."""
+
+    lease: timedelta = DEFAULT_LEASE
+    timeout: timedelta = timedelta(hours=1)
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            if not 0 < value < 2**31:
+                raise ConfigError(f"the limit {field.name} is a number above 0; got {value!r}")
+        if self.room_max > 1_000:
+            raise ConfigError(f"room_max goes to 1000, the most that one claim takes; got {self.room_max}")
+
+    @classmethod
+    def of(cls, config: "GrpcConfig | ServerConfig") -> "GrpcConfig":
+        """What `faultline server` was told, as far as it concerns gRPC."""
+        if isinstance(config, GrpcConfig):
+            return config
+        if config.grpc is None:
+            raise ConfigError("the server was told no address to listen on for gRPC")
+        tls = None
+        if config.tls is not None:
+            revoked = getattr(config.tls, "revoked", None)
+            tls = TlsFiles(
+                cert=config.tls.cert, key=config.tls.key, client_ca=config.tls.client_ca, revoked=revoked
+            )
+        return cls(
+            address=str(config.grpc), tls=tls, behind_proxy=config.behind_proxy,
+            message_bytes_max=config.limits.message_bytes_max,
+            streams_per_connection_max=config.limits.streams_per_connection_max,
+        )  # fmt: skip
+
+    def options(self) -> list[tuple[str, int]]:
+        """The same as gRPC's own options."""
+        return [
+            ("grpc.max_receive_message_length", self.message_bytes_max),
+            ("grpc.max_send_message_length", self.message_bytes_max),
+            ("grpc.max_metadata_size", self.head_bytes_max),
+            ("grpc.absolute_max_metadata_size", self.head_bytes_max),
+            ("grpc.max_concurrent_streams", self.streams_per_connection_max),
+            ("grpc.max_connection_age_ms", int(self.connection_seconds_max * 1000)),
+            ("grpc.max_connection_age_grace_ms", int(self.connection_grace_seconds * 1000)),
+            ("grpc.keepalive_time_ms", int(self.keepalive_seconds * 1000)),
+            ("grpc.keepalive_timeout_ms", int(self.keepalive_timeout_seconds * 1000)),
+            # A client's own pings are welcome, with or without a call under way; a flood of them is not.
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.min_ping_interval_without_data_ms", int(self.ping_seconds_min * 1000)),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", int(self.ping_seconds_min * 1000)),
+            ("grpc.http2.max_ping_strikes", 2),
+            # Two servers on one port would share its callers by chance, one of them with other settings.
+            ("grpc.so_reuseport", 0),
+        ]

@@ -1,0 +1,143 @@
+"""The desk: what the stream and the unary forms have in common. One meaning, two ways to say it."""
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+from uuid import uuid4
+
+from faultline import __version__, bounds
+from faultline.access import Caller
+from faultline.errors import CannotConnect, InputError, OutOfBounds
+from faultline.remote.serving.assigning import Assigner, Wish
+from faultline.remote.serving.bell import Bell
+from faultline.remote.serving.config import GrpcConfig
+from faultline.remote.serving.problems import PROTOCOL, TurnedAway, told_of
+from faultline.remote.serving.rights import Rights
+from faultline.remote.serving.settling import TROUBLE, Settling
+from faultline.remote.serving.translate import ENDS, PULSES, claim_id, leases, milliseconds, span
+from faultline.rpc.v1 import worker_pb2
+from faultline.store import calls
+from faultline.store.call import Call
+from faultline.store.run import AsyncStore
+from faultline.worker.settle import as_text
+
+PROTOCOL_VERSION: Final = 1
+NAME_CHARS_MAX: Final = 200
+VERSION_CHARS_MAX: Final = 100
+QUEUES_MAX: Final = 1_000
+SLOTS_MAX: Final = 10_000
+
+
+class Desk:
+    """Answers Asks, Beats and Results, whichever way they came."""
+
+    def __init__(self, store: AsyncStore, config: GrpcConfig, bell: Bell) -> None:
+        self.store = store
+        self.config = config
+        self.bell = bell
+        self.assigner = Assigner(store, bell)
+        self.settling = Settling(store)
+
+    async def welcome(self, hello: worker_pb2.Hello, caller: Caller) -> worker_pb2.Welcome:
+        """Note the worker, and tell it what is taken here."""
+        if hello.protocol != PROTOCOL_VERSION:
+            raise TurnedAway(
+                PROTOCOL, f"this server speaks protocol {PROTOCOL_VERSION}; you speak {hello.protocol}"
+            )
+        queues = self.queues_of(hello.queues, caller)
+        lease, timeout = self.lease_of(hello.lease_ms), self.timeout_of(hello.timeout_ms)
+        worker = hello.worker or await self.store.run(_started(hello, queues))
+        limits = worker_pb2.Limits(
+            message_bytes_max=self.config.message_bytes_max, room_max=self.config.room_max,
+            wait_ms_max=int(self.config.wait_seconds_max * 1000), items_max=self.config.items_max,
+            unanswered_max=self.config.unanswered_max,
+        )  # fmt: skip
+        return worker_pb2.Welcome(
+            worker=worker, protocol=PROTOCOL_VERSION, server_version=__version__, limits=limits,
+            lease_ms=milliseconds(lease), timeout_ms=milliseconds(timeout),
+        )  # fmt: skip
+
+    def queues_of(self, named: Sequence[str], caller: Caller) -> list[str]:
+        """Queues that a worker names, each of which its key allows."""
+        queues = list(dict.fromkeys(named))
+        if not 1 <= len(queues) <= QUEUES_MAX:
+            raise OutOfBounds(f"a worker names 1 to {QUEUES_MAX} queues; this one named {len(queues)}")
+        for queue in queues:
+            caller.require("work", bounds.check_queue_name(queue))
+        return queues
+
+    def lease_of(self, ms: int) -> timedelta:
+        return bounds.check_lease_for(span("lease_ms", ms)) if ms else self.config.lease
+
+    def timeout_of(self, ms: int) -> timedelta:
+        return bounds.check_timeout(span("timeout_ms", ms)) if ms else self.config.timeout
+
+    def wish(
+        self,
+        ask: worker_pb2.Ask,
+        queues: Sequence[str],
+        lease: timedelta,
+        timeout: timedelta,
+        worker: int | None,
+        allowed: frozenset[str] | None,
+    ) -> Wish:
+        """What an Ask asks for, checked; `queues` are those it may name, and all of them if it names none."""
+        if not 1 <= ask.room <= self.config.room_max:
+            raise OutOfBounds(f"room is {ask.room}; an Ask is for 1 to {self.config.room_max} jobs")
+        if ask.again and not ask.claim:
+            raise InputError("an Ask that asks `again` names the claim it asks about")
+        if strange := set(ask.queues) - set(queues):
+            raise InputError(f"queue {min(strange)[:60]!a} is not among those the worker said hello for")
+        return Wish(
+            queues=list(dict.fromkeys(ask.queues)) or queues, room=ask.room, lease=lease, timeout=timeout,
+            claim=claim_id(ask.claim) if ask.claim else uuid4(), worker=worker, arrived=time.monotonic(),
+            wait=min(ask.wait_ms / 1000, self.config.wait_seconds_max), again=ask.again,
+            begins={begin.lane: begin.place for begin in ask.begins[:100]}, allowed=allowed,
+        )  # fmt: skip
+
+    async def beat(
+        self, beat: worker_pb2.Beat, lease: timedelta, worker: int | None, rights: Rights
+    ) -> worker_pb2.Beaten:
+        """Renew what is held; a stale lease is answered `lost`, and changes nothing."""
+        named = leases(beat.leases, self.config.items_max)
+        try:
+            theirs = await rights.keep(named)
+            held = [named_lease for named_lease in named if named_lease in theirs]
+            beats = await self.store.run(calls.heartbeat(sorted(held), lease, worker))
+        except TROUBLE as trouble:
+            return worker_pb2.Beaten(id=beat.id, trouble=trouble_of(trouble))
+        answers = {(answer.job_id, answer.token): PULSES[answer.answer] for answer in beats}
+        said = [
+            answers.get((named_lease.job_id, named_lease.token), worker_pb2.PULSE_LOST)
+            for named_lease in named
+        ]
+        return worker_pb2.Beaten(id=beat.id, answers=said)
+
+    async def settle(
+        self, results: worker_pb2.Results, worker: int | None, rights: Rights
+    ) -> worker_pb2.Settled:
+        """Record outcomes, each answered for itself."""
+        return await self.settling.settle(results, worker, rights, self.config.items_max)
+
+    async def ends(self, proofs: Sequence[worker_pb2.Proof], rights: Rights) -> worker_pb2.OutcomeResponse:
+        """What became of leases, by the rows."""
+        named = leases(proofs, self.config.items_max)
+        theirs = await rights.keep(named)
+        ends = [
+            ENDS[await self.store.run(calls.outcome(lease)) if lease in theirs else "gone"] for lease in named
+        ]
+        return worker_pb2.OutcomeResponse(ends=ends)
+
+
+def _started(hello: worker_pb2.Hello, queues: list[str]) -> Call[int]:
+    name, host = as_text(hello.name, NAME_CHARS_MAX), as_text(hello.host, NAME_CHARS_MAX)
+    slots = min(max(hello.slots, 1), SLOTS_MAX)
+    return calls.worker_started(
+        name or "nameless", host, hello.pid % 2**31, queues, slots, as_text(hello.version, VERSION_CHARS_MAX)
+    )
+
+
+def trouble_of(error: Exception) -> worker_pb2.Trouble:
+    """What the database did, for a worker that tries again."""
+    return worker_pb2.Trouble(problem=told_of(error).problem, unknown=not isinstance(error, CannotConnect))

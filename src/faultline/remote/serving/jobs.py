@@ -1,0 +1,124 @@
+"""The service Jobs: what clients ask for."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from faultline.access import Caller, acting
+from faultline.client.sender import Sender
+from faultline.client.stores import Stores
+from faultline.config import Settings
+from faultline.errors import InputError, JobNotFound, OutOfBounds
+from faultline.job import JobInfo
+from faultline.remote.serving.config import GrpcConfig
+from faultline.remote.serving.gate import Context, Gate, unary
+from faultline.remote.serving.problems import TOO_MANY, TurnedAway
+from faultline.remote.serving.translate import info_message, new_job
+from faultline.rpc.v1 import client_pb2, client_pb2_grpc
+from faultline.store import calls
+from faultline.store.run import AsyncStore
+from faultline.worker.settle import as_text
+
+LOOK_EVERY: Final = 0.1
+ANSWER_SHARE: Final = 0.8
+"""How much of a call's own deadline a wait may take: the rest is for the answer's way."""
+
+
+class JobsService(client_pb2_grpc.JobsServicer):
+    """Submit, get, wait, cancel."""
+
+    def __init__(
+        self, store: AsyncStore, config: GrpcConfig, gate: Gate, cancelled: Callable[[int], None]
+    ) -> None:
+        self.gate = gate
+        self._store = store
+        self._config = config
+        self._cancelled = cancelled
+        self._sender = Sender(_OneStore(store))
+        self._waits = 0
+        self.over = asyncio.Event()
+
+    @unary("enqueue")
+    async def Submit(
+        self, request: client_pb2.SubmitRequest, caller: Caller, context: Context
+    ) -> client_pb2.SubmitResponse:
+        if not request.HasField("job"):
+            raise InputError("the request holds no job")
+        new = new_job(request.job)
+        caller.require("enqueue", new.queue)
+        return client_pb2.SubmitResponse(id=await self._sender.aenqueue(new))
+
+    @unary("enqueue")
+    async def SubmitMany(
+        self, request: client_pb2.SubmitManyRequest, caller: Caller, context: Context
+    ) -> client_pb2.SubmitManyResponse:
+        if not 1 <= len(request.jobs) <= self._config.jobs_max:
+            raise OutOfBounds(f"jobs holds 1 to {self._config.jobs_max:,} jobs; got {len(request.jobs):,}")
+        jobs = [new_job(asked, f"jobs[{number}].") for number, asked in enumerate(request.jobs)]
+        for queue in {new.queue for new in jobs}:
+            caller.require("enqueue", queue)
+        return client_pb2.SubmitManyResponse(ids=await self._sender.aenqueue_many(jobs))
+
+    @unary("read")
+    async def Get(
+        self, request: client_pb2.GetRequest, caller: Caller, context: Context
+    ) -> client_pb2.JobInfo:
+        return _message(await self._find(request.id, caller, "read"))
+
+    @unary("read")
+    async def Wait(
+        self, request: client_pb2.WaitRequest, caller: Caller, context: Context
+    ) -> client_pb2.JobInfo:
+        left = (context.time_remaining() or 0.0) * ANSWER_SHARE
+        until = time.monotonic() + min(request.wait_ms / 1000, left, self._config.client_wait_seconds_max)
+        info = await self._find(request.id, caller, "read")
+        if info.state.ended:
+            return _message(info)
+        if self._waits >= self._config.waits_max:
+            raise TurnedAway(TOO_MANY, f"{self._waits} clients wait for jobs already; ask again in a moment")
+        self._waits += 1
+        try:
+            while not info.state.ended and not self.over.is_set() and (pause := until - time.monotonic()) > 0:
+                await asyncio.sleep(min(LOOK_EVERY, pause))
+                if await self._store.run(calls.ended([request.id])):
+                    info = await self._find(request.id, caller, "read")
+        finally:
+            self._waits -= 1
+        return _message(info if info.state.ended else await self._find(request.id, caller, "read"))
+
+    @unary("operate")
+    async def Cancel(
+        self, request: client_pb2.CancelRequest, caller: Caller, context: Context
+    ) -> client_pb2.CancelResponse:
+        await self._find(request.id, caller, "operate")
+        reason = as_text(request.reason) or None
+        async with acting(self._store, caller, reason) as act:
+            await act.run(calls.cancel(request.id, reason))
+        self._cancelled(request.id)
+        return client_pb2.CancelResponse()
+
+    async def _find(self, job_id: int, caller: Caller, scope: str) -> JobInfo:
+        """The job, if it is in a queue of the caller's; of any other it says the same as of none."""
+        info = await self._store.run(calls.get(job_id))
+        if info is None or not caller.may(scope, info.queue):
+            raise JobNotFound(f"there is no trace of job {job_id}")
+        return info
+
+
+class _OneStore(Stores):
+    """For a sender that lives on one loop, with a store that is there already."""
+
+    def __init__(self, store: AsyncStore) -> None:
+        super().__init__(lambda: Settings(dsn=store.dsn))
+        self._store = store
+
+    def of_this_loop(self) -> AsyncStore:
+        return self._store
+
+
+def _message(info: JobInfo) -> client_pb2.JobInfo:
+    result: Any = None if info.result is None else msgspec.json.encode(info.result)
+    return info_message(info, msgspec.json.encode(info.args), result)

@@ -1,0 +1,146 @@
+"""GrpcServer: binds, serves, and leaves in good order."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Coroutine
+from typing import Any, Final
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from faultline.access import Doorman
+from faultline.errors import ConfigError, FaultlineError
+from faultline.remote.serving.bell import Bell
+from faultline.remote.serving.config import GrpcConfig, TlsFiles
+from faultline.remote.serving.desk import Desk
+from faultline.remote.serving.gate import Gate
+from faultline.remote.serving.jobs import JobsService
+from faultline.remote.serving.workers import WorkersService
+from faultline.rpc.v1 import client_pb2, client_pb2_grpc, worker_pb2, worker_pb2_grpc
+from faultline.server.config import ServerConfig
+from faultline.store.connect import agreet
+from faultline.store.listen import listen
+from faultline.store.run import AsyncStore
+
+log = logging.getLogger("faultline.remote")
+
+HEALTH_EVERY: Final = 5.0
+LISTEN_AGAIN: Final = 1.0
+LAST_WORDS: Final = 1.0
+"""How long calls still get when the grace is over."""
+
+SERVICES: Final = tuple(
+    file.services_by_name[name].full_name
+    for file, name in ((worker_pb2.DESCRIPTOR, "Workers"), (client_pb2.DESCRIPTOR, "Jobs"))
+)
+
+
+class GrpcServer:
+    """One gRPC server over one store; any number of them may serve one database.
+
+    >>> async def serve(store: AsyncStore) -> None:
+    ...     server = GrpcServer(store, Doorman(store), GrpcConfig(address="127.0.0.1:0"))
+    ...     port = await server.start()
+    ...     await server.stop(grace=25.0)
+    """
+
+    def __init__(self, store: AsyncStore, doorman: Doorman, config: GrpcConfig | ServerConfig) -> None:
+        self.config = GrpcConfig.of(config)
+        self.bell = Bell()
+        self.gate = Gate(doorman, self.config)
+        self.desk = Desk(store, self.config, self.bell)
+        self.workers = WorkersService(self.desk, self.gate, self.spawn)
+        self.jobs = JobsService(store, self.config, self.gate, self.workers.cancelled)
+        self.port = 0
+        self._store = store
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._parts: list[asyncio.Task[Any]] = []
+        self._health = health.aio.HealthServicer()
+
+    async def start(self) -> int:
+        """Listen; answers the port, which is known by then also if it was 0."""
+        self._server = grpc.aio.server(options=self.config.options())
+        worker_pb2_grpc.add_WorkersServicer_to_server(self.workers, self._server)  # type: ignore[no-untyped-call]
+        client_pb2_grpc.add_JobsServicer_to_server(self.jobs, self._server)  # type: ignore[no-untyped-call]
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        if self.config.reflection:
+            names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
+            reflection.enable_server_reflection(names, self._server)
+        self.port = self._bind()
+        await self._server.start()
+        parts = [self.bell.poll(), self._watch()]
+        if self._store.listens:
+            parts.append(listen(self._store.dsn, self.bell.news, lambda: LISTEN_AGAIN))
+        self._parts = [asyncio.create_task(part) for part in parts]
+        log.info("listening for gRPC%s on %s", " with TLS" if self.config.tls else "", self.config.address)
+        return self.port
+
+    def _bind(self) -> int:
+        try:
+            if self.config.tls is None:
+                return self._server.add_insecure_port(self.config.address)
+            return self._server.add_secure_port(self.config.address, _credentials(self.config.tls))
+        except RuntimeError as error:
+            raise ConfigError(
+                f"cannot listen for gRPC on {self.config.address}; choose another port: {error}"
+            ) from None
+
+    async def stop(self, grace: float) -> None:
+        """Give out nothing more, tell every worker, let what is in hand come to its end, and leave."""
+        until = time.monotonic() + grace
+        await self._health.enter_graceful_shutdown()
+        self.jobs.over.set()
+        self.workers.drain(grace)
+        while self.workers.sessions and time.monotonic() < until:  # noqa: ASYNC110 - many things end a session
+            await asyncio.sleep(0.02)
+        self.gate.closed = True
+        await self._server.stop(min(LAST_WORDS, max(0.0, grace)))
+        for part in self._parts:
+            part.cancel()
+        await asyncio.gather(*self._parts, return_exceptions=True)
+        if self._tasks:  # jobs on their way back
+            await asyncio.wait(list(self._tasks), timeout=LAST_WORDS)
+
+    def cancelled(self, job_id: int) -> None:
+        """A job was cancelled by another door of this process: tell whoever works on it here."""
+        self.workers.cancelled(job_id)
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """A task that outlives the call it was made for."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.debug("a task ended with an error that its caller is told: %s", error)
+
+    async def _watch(self) -> None:
+        """Keep the health service true: serving while the database answers and its schema is ours."""
+        while True:
+            well = await self._is_well()
+            said = (
+                health_pb2.HealthCheckResponse.SERVING if well else health_pb2.HealthCheckResponse.NOT_SERVING
+            )
+            for name in ("", *SERVICES):
+                await self._health.set(name, said)
+            await asyncio.sleep(HEALTH_EVERY)
+
+    async def _is_well(self) -> bool:
+        with contextlib.suppress(FaultlineError, TimeoutError, OSError):
+            async with asyncio.timeout(HEALTH_EVERY), self._store.connection() as conn:
+                await agreet(conn)
+                return True
+        return False
+
+
+def _credentials(tls: TlsFiles) -> grpc.ServerCredentials:
+    """TLS 1.2 or newer, which is gRPC's own floor; with a client CA, nobody without a certificate of it."""
+    client_ca = None if tls.client_ca is None else tls.client_ca.read_bytes()
+    pair = (tls.key.read_bytes(), tls.cert.read_bytes())
+    return grpc.ssl_server_credentials([pair], client_ca, require_client_auth=client_ca is not None)

@@ -1,0 +1,305 @@
+"""A session: one worker's stream. It holds nothing that the database does not know."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import grpc
+import psycopg
+
+from faultline.access import Caller
+from faultline.errors import DatabaseError, FaultlineError
+from faultline.remote.serving.assigning import Granted
+from faultline.remote.serving.bell import Waiter
+from faultline.remote.serving.desk import Desk, trouble_of
+from faultline.remote.serving.gate import Context, Gate
+from faultline.remote.serving.problems import MALFORMED, TOO_MANY, TurnedAway
+from faultline.remote.serving.rights import Rights
+from faultline.remote.serving.settling import TROUBLE
+from faultline.remote.serving.translate import in_parts
+from faultline.rpc.v1 import worker_pb2
+from faultline.store import calls
+
+log = logging.getLogger("faultline.remote")
+
+PART_SHARE: Final = 0.9
+"""How much of a message assignments may fill: the rest is for what is around them."""
+
+GIVEN_MAX: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message on its way, what it answers, and the jobs that go back if it never goes out."""
+
+    message: worker_pb2.ToWorker
+    kind: str = ""
+    jobs: tuple[worker_pb2.Job, ...] = ()
+
+
+class Session:
+    """Reads in one task, answers in many, writes in one: what could not be written is known."""
+
+    def __init__(self, desk: Desk, gate: Gate, context: Context, spawn: Callable[..., Any]) -> None:
+        self.desk = desk
+        self.gate = gate
+        self.context = context
+        self.spawn = spawn
+        self.worker = 0
+        self.leaving = False
+        """True once no more jobs are given out here."""
+        self.gone = False
+        self.opened_at = time.monotonic()
+        self._hello: worker_pb2.Hello | None = None
+        self._lease = self._timeout = timedelta(0)
+        self._unanswered: Counter[str] = Counter()
+        self._waiters: dict[int, Waiter] = {}
+        self._out: asyncio.Queue[Outgoing | Exception | None] = asyncio.Queue()
+        self._answers: set[asyncio.Task[None]] = set()
+        self._wakes: set[str] = set()
+        self._deaf = False
+        self._given: dict[int, worker_pb2.Proof] = {}
+
+    async def run(self, caller: Caller) -> None:
+        """Serve until the worker leaves, or the stream is gone."""
+        self.rights = Rights(self.desk.store, caller)
+        parts = [asyncio.create_task(self._listen()), asyncio.create_task(self._look_at_the_key())]
+        try:
+            await self._write()
+        finally:
+            self.gone = True
+            for part in parts:
+                part.cancel()
+            self.desk.bell.subscribers.discard(self._heard)
+            self._let_go()
+            self._give_back_what_is_left()
+
+    # what goes out
+
+    async def _write(self) -> None:
+        while True:
+            going = await self._out.get()
+            if going is None:
+                return
+            if isinstance(going, Exception):
+                raise going
+            try:
+                await self.context.write(going.message)
+            except BaseException:
+                self._undelivered(going)
+                raise
+            if going.kind == "wake":
+                self._wakes.discard(going.message.notice.wake)
+            elif going.kind:
+                self._unanswered[going.kind] -= 1
+
+    def _say(
+        self, message: worker_pb2.ToWorker, kind: str = "", jobs: tuple[worker_pb2.Job, ...] = ()
+    ) -> None:
+        going = Outgoing(message, kind, jobs)
+        if self.gone:
+            self._undelivered(going)
+        else:
+            self._out.put_nowait(going)
+
+    def _undelivered(self, going: Outgoing) -> None:
+        """Claimed for a worker that is no longer there: given back at once, not only by its lease's end."""
+        if going.jobs:
+            self.spawn(self.desk.assigner.hand_back(going.jobs))
+
+    def _give_back_what_is_left(self) -> None:
+        while not self._out.empty():
+            going = self._out.get_nowait()
+            if isinstance(going, Outgoing):
+                self._undelivered(going)
+
+    # what comes in
+
+    async def _listen(self) -> None:
+        try:
+            await self._greet()
+            while (message := await self.context.read()) is not grpc.aio.EOF:
+                await self._know_the_caller()
+                if message.WhichOneof("message") == "goodbye":
+                    await self._end(said_goodbye=True)
+                    return
+                self._hear(message)
+            await self._end(said_goodbye=False)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self._out.put_nowait(error)
+
+    async def _greet(self) -> None:
+        first = await self.context.read()
+        if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
+            raise TurnedAway(MALFORMED, "a session begins with Hello")
+        self._hello = hello = first.hello
+        welcome = await self.desk.welcome(hello, self.rights.caller)
+        self.worker = welcome.worker
+        self._lease, self._timeout = (
+            self.desk.lease_of(hello.lease_ms),
+            self.desk.timeout_of(hello.timeout_ms),
+        )
+        self._say(worker_pb2.ToWorker(welcome=welcome))
+        if hello.wakes:
+            self.desk.bell.subscribers.add(self._heard)
+            self._heard("" if self.desk.bell.listening else None)
+
+    def _hear(self, message: worker_pb2.FromWorker) -> None:
+        match message.WhichOneof("message"):
+            case "ask":
+                self._answer("ask", self._assign(message.ask))
+            case "withdraw":
+                if waiter := self._waiters.get(message.withdraw.id):
+                    waiter.end()
+            case "beat":
+                self._answer("beat", self._beat(message.beat))
+            case "results":
+                self._answer("results", self._settle(message.results))
+            case "hello":
+                raise TurnedAway(MALFORMED, "Hello was said already; open another session for another worker")
+            case _:
+                raise TurnedAway(MALFORMED, "a message without anything in it, or of a newer protocol")
+
+    def _answer(self, kind: str, answering: Coroutine[Any, Any, None]) -> None:
+        """In a task of its own: a beat must not wait behind a thousand results."""
+        if self._unanswered[kind] >= self.desk.config.unanswered_max:
+            answering.close()
+            raise TurnedAway(
+                TOO_MANY, f"{self._unanswered[kind]} messages of kind {kind} wait for their answer"
+            )
+        self._unanswered[kind] += 1
+        task: asyncio.Task[None] = self.spawn(self._guarded(answering))
+        self._answers.add(task)
+        task.add_done_callback(self._answers.discard)
+
+    async def _guarded(self, answering: Coroutine[Any, Any, None]) -> None:
+        try:
+            await answering
+        except Exception as error:
+            self._out.put_nowait(error)
+
+    # the answers
+
+    async def _assign(self, ask: worker_pb2.Ask) -> None:
+        assert self._hello is not None
+        caller = self.rights.caller
+        wish = self.desk.wish(
+            ask, self.desk.queues_of(self._hello.queues, caller), self._lease, self._timeout, self.worker,
+            caller.queues,
+        )  # fmt: skip
+        if ask.id in self._waiters:
+            raise TurnedAway(MALFORMED, f"Ask {ask.id} waits for its answer already; give each its own id")
+        if self.leaving:
+            self._assigned(ask, Granted([], 0))
+            return
+        waiter = self._waiters[ask.id] = Waiter(wish.queues)
+        try:
+            granted = await self.desk.assigner.assign(wish, waiter)
+        except TROUBLE as trouble:
+            answer = worker_pb2.Assignments(id=ask.id, trouble=trouble_of(trouble))
+            self._say(worker_pb2.ToWorker(assignments=answer), "ask")
+            return
+        finally:
+            del self._waiters[ask.id]
+        self._assigned(ask, granted)
+
+    def _assigned(self, ask: worker_pb2.Ask, granted: Granted) -> None:
+        self.rights.learn((job.id, job.queue) for job in granted.jobs)
+        self._remember(granted)
+        parts = in_parts(granted.jobs, int(self.desk.config.message_bytes_max * PART_SHARE))
+        self._unanswered["ask"] += len(parts) - 1
+        for number, part in enumerate(parts, start=1):
+            answer = worker_pb2.Assignments(
+                id=ask.id, jobs=part, more=number < len(parts), waited_ms=granted.waited_ms
+            )
+            self._say(worker_pb2.ToWorker(assignments=answer), "ask", tuple(part))
+
+    async def _beat(self, beat: worker_pb2.Beat) -> None:
+        beaten = await self.desk.beat(beat, self._lease, self.worker, self.rights)
+        self._say(worker_pb2.ToWorker(beaten=beaten), "beat")
+
+    async def _settle(self, results: worker_pb2.Results) -> None:
+        settled = await self.desk.settle(results, self.worker, self.rights)
+        for result in results.items:
+            self._given.pop(result.job_id, None)
+        self._say(worker_pb2.ToWorker(settled=settled), "results")
+
+    # news
+
+    def _heard(self, queue: str | None) -> None:
+        """A wake-up, told once until it is on its way: a slow reader gets one, not a thousand."""
+        assert self._hello is not None
+        if queue is None:
+            if not self._deaf:
+                self._deaf = True
+                self._say(worker_pb2.ToWorker(notice=worker_pb2.Notice(deaf=True)))
+            return
+        self._deaf = False
+        if (not queue or queue in self._hello.queues) and queue not in self._wakes:
+            self._wakes.add(queue)
+            self._say(worker_pb2.ToWorker(notice=worker_pb2.Notice(wake=queue)), "wake")
+
+    def _remember(self, granted: Granted) -> None:
+        """What was given out, so that a cancelled job's worker hears of it before its next beat."""
+        if len(self._given) > GIVEN_MAX:
+            self._given.clear()
+        for job in granted.jobs:
+            self._given[job.id] = worker_pb2.Proof(job_id=job.id, token=job.token, claim=job.claim)
+
+    def cancelled(self, job_id: int) -> None:
+        """A job was cancelled; if it was given out here, its worker is told."""
+        proof = self._given.pop(job_id, None)
+        if proof is not None:
+            self._say(worker_pb2.ToWorker(notice=worker_pb2.Notice(cancel=proof)))
+
+    def drain(self, grace: float) -> None:
+        """Tell the worker to go elsewhere; it gets no more jobs here."""
+        if not self.leaving:
+            self.leaving = True
+            news = worker_pb2.Notice(drain=worker_pb2.Drain(grace_ms=int(grace * 1000)))
+            self._say(worker_pb2.ToWorker(notice=news))
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for waiter in self._waiters.values():
+            waiter.end()
+
+    # the caller
+
+    async def _know_the_caller(self) -> None:
+        """The key may have been revoked since; the database may be away, and then nobody knows better."""
+        with contextlib.suppress(DatabaseError, psycopg.Error):
+            caller = await self.gate.who(self.context)
+            caller.require("work")
+            self.rights.caller = caller
+
+    async def _look_at_the_key(self) -> None:
+        try:
+            while True:
+                await asyncio.sleep(self.desk.config.key_check_seconds)
+                await self._know_the_caller()
+                if time.monotonic() - self.opened_at > self.desk.config.connection_seconds_max:
+                    self.drain(self.desk.config.connection_grace_seconds)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self._out.put_nowait(error)
+
+    async def _end(self, said_goodbye: bool) -> None:
+        """Answer what was asked, and end the stream."""
+        self.leaving = True
+        self._let_go()
+        if self._answers:
+            await asyncio.wait(list(self._answers))
+        if said_goodbye:
+            with contextlib.suppress(FaultlineError):
+                await self.desk.store.run(calls.worker_stopped(self.worker))
+        self._out.put_nowait(None)

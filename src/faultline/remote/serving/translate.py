@@ -1,0 +1,198 @@
+"""Rows in, messages out; and back."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from faultline import bounds
+from faultline.args.document import check_document
+from faultline.errors import BadDocument, LeaseLost, OutOfBounds
+from faultline.job import JobInfo, NewJob
+from faultline.lease import Lease
+from faultline.rpc.v1 import client_pb2, worker_pb2
+from faultline.store.rows import Claimed
+from faultline.task import MAX_ATTEMPTS
+from faultline.telemetry.tracing import context_of
+
+MILLISECOND: Final = timedelta(milliseconds=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+REASONS: Final = {
+    "token_mismatch": worker_pb2.REASON_TOKEN_MISMATCH,
+    "settled": worker_pb2.REASON_SETTLED,
+    "cancelled": worker_pb2.REASON_CANCELLED,
+    "gone": worker_pb2.REASON_GONE,
+}
+
+PULSES: Final = {
+    "held": worker_pb2.PULSE_HELD,
+    "lost": worker_pb2.PULSE_LOST,
+    "cancel": worker_pb2.PULSE_CANCEL,
+    "busy": worker_pb2.PULSE_BUSY,
+}
+
+ENDS: Final = {
+    "running": worker_pb2.END_RUNNING,
+    "succeeded": worker_pb2.END_SUCCEEDED,
+    "failed": worker_pb2.END_FAILED,
+    "expired": worker_pb2.END_EXPIRED,
+    "snoozed": worker_pb2.END_SNOOZED,
+    "released": worker_pb2.END_RELEASED,
+    "cancelled": worker_pb2.END_CANCELLED,
+    "dead": worker_pb2.END_DEAD,
+    "gone": worker_pb2.END_GONE,
+}
+
+
+def milliseconds(span: timedelta) -> int:
+    """Whole milliseconds, rounded down: a lease is told shorter than it is, never longer."""
+    return span // MILLISECOND
+
+
+def span(field: str, ms: int, longest: timedelta = bounds.DELAY_MAX) -> timedelta:
+    """A duration as it came in a message, or OutOfBounds with the field's name."""
+    if ms > longest // MILLISECOND:
+        raise OutOfBounds(f"{field} is {ms} ms; it goes to {longest // MILLISECOND}")
+    return timedelta(milliseconds=ms)
+
+
+def microseconds(moment: datetime) -> int:
+    """A moment as it travels: since 1970."""
+    return round(moment.timestamp() * 1_000_000)
+
+
+def job_message(row: Claimed, claim: bytes, lease: timedelta, timeout: timedelta) -> worker_pb2.Job:
+    """A claimed job as its worker gets it."""
+    (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, hard_end, retry, lane,
+     pos) = row[:15]  # fmt: skip
+    until = timeout if hard_end is None else hard_end
+    message = worker_pb2.Job(
+        id=id, token=token, claim=claim, task=task, queue=queue, args=args.encode(), attempt=attempt,
+        max_attempts=attempts, crashes=crashes,
+        lease_ms=milliseconds(min(lease if own is None else own, until)),
+        deadline_ms=milliseconds(until), created_at_us=microseconds(created_at), lane=lane, place=pos,
+    )  # fmt: skip
+    if key is not None:
+        message.key = key
+    if hard_end is not None:
+        message.timeout_ms = milliseconds(hard_end)
+    if retry is not None:
+        message.retry = retry
+    if trace := getattr(row, "trace", None):
+        message.trace = trace
+    return message
+
+
+def refusal_message(lost: LeaseLost) -> worker_pb2.Refusal:
+    """What a fence said."""
+    return refusal(lost.job_id, lost.token, lost.reason, lost.current_token)
+
+
+def refusal(job_id: int, token: int, reason: str | None, current_token: int | None) -> worker_pb2.Refusal:
+    """The same from its parts."""
+    return worker_pb2.Refusal(
+        job_id=job_id, token=token, reason=REASONS.get(reason or "gone", worker_pb2.REASON_GONE),
+        current_token=current_token,
+    )  # fmt: skip
+
+
+def leases(proofs: Iterable[worker_pb2.Proof] | Iterable[worker_pb2.Result], most: int) -> list[Lease]:
+    """The leases that a message names, each once; OutOfBounds for what cannot be one."""
+    named = [Lease(proof.job_id, proof.token, claim_id(proof.claim), 0.0, 0.0) for proof in proofs]
+    if len(named) > most:
+        raise OutOfBounds(f"a message names at most {most} leases; this one names {len(named)}")
+    # Answers name a lease by job and token: of two with other claims nobody could tell which is meant.
+    if len({lease[:2] for lease in named}) < len(named):
+        raise OutOfBounds("a message names each lease once; one job and token is named twice")
+    return named
+
+
+def claim_id(claim: bytes) -> UUID:
+    """A claim id as it travels: sixteen bytes."""
+    if len(claim) != 16:
+        raise OutOfBounds(f"a claim is 16 bytes; got {len(claim)}")
+    return UUID(bytes=claim)
+
+
+def new_job(asked: client_pb2.NewJob, place: str = "") -> NewJob:
+    """The job a client asks for, checked as every other door checks it."""
+    if asked.HasField("run_at_us") and asked.HasField("delay_ms"):
+        raise OutOfBounds(f"{place}run_at_us and delay_ms both say when it is due; give one of them")
+    return NewJob(
+        task=bounds.check_task_name(asked.task),
+        args=_document(asked.args, f"{place}args"),
+        queue=bounds.check_queue_name(asked.queue or "default"),
+        priority=bounds.check_priority(asked.priority),
+        run_at=bounds.check_run_at(_moment(asked.run_at_us)) if asked.HasField("run_at_us") else None,
+        delay=_span_of(asked, "delay_ms", place),
+        max_attempts=_attempts(asked),
+        lease_for=_span_of(asked, "lease_ms", place),
+        timeout=_span_of(asked, "timeout_ms", place),
+        retry=_rules(asked, place),
+        key=bounds.check_key(asked.key) if asked.HasField("key") else None,
+        key_for=_span_of(asked, "key_for_ms", place),
+        trace=context_of(*asked.trace.split(" ", 1)) if asked.trace else None,
+    )
+
+
+def _attempts(asked: client_pb2.NewJob) -> int:
+    return bounds.check_max_attempts(asked.max_attempts) if asked.HasField("max_attempts") else MAX_ATTEMPTS
+
+
+def _rules(asked: client_pb2.NewJob, place: str) -> str | None:
+    return _document(asked.retry.encode(), f"{place}retry") if asked.HasField("retry") else None
+
+
+def _span_of(asked: Any, field: str, place: str) -> timedelta | None:
+    return span(place + field, getattr(asked, field)) if asked.HasField(field) else None
+
+
+def _moment(us: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=us)
+    except OverflowError:
+        raise OutOfBounds("run_at_us lies outside the years 2000 to 2200") from None
+
+
+def _document(data: bytes, subject: str) -> str:
+    if not data:
+        return "{}"
+    check_document(data, subject, kind=dict)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise BadDocument(f"{subject} is not UTF-8") from None
+
+
+def info_message(info: JobInfo, args: bytes, result: bytes | None) -> client_pb2.JobInfo:
+    """A job as it was read back."""
+    message = client_pb2.JobInfo(
+        id=info.id, state=info.state, ended=info.state.ended, task=info.task, queue=info.queue,
+        priority=info.priority, args=args, result=result, attempt=info.attempt, crashes=info.crashes,
+        max_attempts=info.max_attempts, run_at_us=microseconds(info.run_at),
+        created_at_us=microseconds(info.created_at), worker=info.worker, token=info.token, error=info.error,
+        key=info.key,
+    )  # fmt: skip
+    for field, moment in (
+        ("claimed_at_us", info.claimed_at),
+        ("lease_until_us", info.lease_until),
+        ("finished_at_us", info.finished_at),
+    ):
+        if moment is not None:
+            setattr(message, field, microseconds(moment))
+    return message
+
+
+def in_parts(jobs: Sequence[worker_pb2.Job], bytes_max: int) -> list[list[worker_pb2.Job]]:
+    """The same jobs in as few messages as they fit in; one part at least."""
+    parts: list[list[worker_pb2.Job]] = [[]]
+    size = 0
+    for job in jobs:
+        weight = job.ByteSize() + 8
+        if parts[-1] and size + weight > bytes_max:
+            parts.append([])
+            size = 0
+        parts[-1].append(job)
+        size += weight
+    return parts

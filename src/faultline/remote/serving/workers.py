@@ -1,0 +1,170 @@
+"""The service Workers: sessions, and a unary call for each of their messages."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from faultline.access import Caller
+from faultline.errors import LeaseLost
+from faultline.lease import Lease
+from faultline.remote.serving.assigning import Granted, Wish
+from faultline.remote.serving.bell import Waiter
+from faultline.remote.serving.desk import Desk, trouble_of
+from faultline.remote.serving.gate import Context, Gate, unary
+from faultline.remote.serving.problems import STOPPING, TOO_MANY, TurnedAway, answering
+from faultline.remote.serving.rights import Rights
+from faultline.remote.serving.session import PART_SHARE, Session
+from faultline.remote.serving.settling import TROUBLE
+from faultline.remote.serving.translate import REASONS, claim_id, in_parts, refusal
+from faultline.rpc.v1 import worker_pb2, worker_pb2_grpc
+from faultline.store import calls
+
+ANSWER_SHARE = 0.8
+"""How much of a call's own deadline a long poll may take: the rest is for the answer's way."""
+
+WORDS = {number: word for word, number in REASONS.items()}
+
+
+class WorkersService(worker_pb2_grpc.WorkersServicer):
+    """What workers ask for, in both forms."""
+
+    def __init__(self, desk: Desk, gate: Gate, spawn: Callable[..., asyncio.Task[Any]]) -> None:
+        self.desk = desk
+        self.gate = gate
+        self.spawn = spawn
+        self.sessions: set[Session] = set()
+        self._by_key: Counter[str] = Counter()
+        self._polls: set[Waiter] = set()
+        self.draining = False
+
+    async def Session(self, request_iterator: Any, context: Context) -> None:
+        """One worker's stream."""
+        async with answering(context):
+            caller = await self.gate.admit(context, "work")
+            whose = caller.key_id or caller.name
+            self._make_room(whose)
+            session = Session(self.desk, self.gate, context, self.spawn)
+            self.sessions.add(session)
+            self._by_key[whose] += 1
+            try:
+                await session.run(caller)
+            finally:
+                self.sessions.discard(session)
+                self._by_key[whose] -= 1
+                if not self._by_key[whose]:
+                    del self._by_key[whose]
+
+    def _make_room(self, whose: str) -> None:
+        config = self.desk.config
+        if self.draining:
+            raise TurnedAway(STOPPING, "the server is stopping; open a session with another one")
+        if self._by_key[whose] >= config.sessions_per_key or len(self.sessions) >= config.sessions_max:
+            raise TurnedAway(
+                TOO_MANY, f"this key has {self._by_key[whose]} of {len(self.sessions)} sessions open"
+            )
+
+    @unary("work")
+    async def Start(self, request: worker_pb2.Hello, caller: Caller, context: Context) -> worker_pb2.Welcome:
+        return await self.desk.welcome(request, caller)
+
+    @unary("work")
+    async def Stop(
+        self, request: worker_pb2.StopRequest, caller: Caller, context: Context
+    ) -> worker_pb2.StopResponse:
+        await self.desk.store.run(calls.worker_stopped(request.worker))
+        return worker_pb2.StopResponse()
+
+    @unary("work")
+    async def Lease(
+        self, request: worker_pb2.LeaseRequest, caller: Caller, context: Context
+    ) -> worker_pb2.Assignments:
+        desk, ask = self.desk, request.ask
+        queues = desk.queues_of(ask.queues, caller)
+        lease, timeout = desk.lease_of(request.lease_ms), desk.timeout_of(request.timeout_ms)
+        wish = desk.wish(ask, queues, lease, timeout, request.worker or None, caller.queues)
+        if self.draining:
+            return worker_pb2.Assignments(id=ask.id)
+        try:
+            granted = await self._poll(wish, (context.time_remaining() or 0.0) * ANSWER_SHARE)
+        except TROUBLE as trouble:
+            return worker_pb2.Assignments(id=ask.id, trouble=trouble_of(trouble))
+        first, *rest = in_parts(granted.jobs, int(desk.config.message_bytes_max * PART_SHARE))
+        if rest:  # a unary answer has one part: the others wait in their line, as before
+            await desk.assigner.hand_back([job for part in rest for job in part])
+        return worker_pb2.Assignments(id=ask.id, jobs=first, waited_ms=granted.waited_ms)
+
+    async def _poll(self, wish: Wish, seconds_max: float) -> Granted:
+        """Assign; if the caller goes away meanwhile, what was claimed for it goes back."""
+        waiter = Waiter(wish.queues)
+        self._polls.add(waiter)
+        alarm = asyncio.get_running_loop().call_later(min(wish.wait, seconds_max), waiter.end)
+        claiming = self.spawn(self.desk.assigner.assign(wish, waiter))
+        try:
+            granted: Granted = await asyncio.shield(claiming)
+            return granted
+        except asyncio.CancelledError:
+            self.spawn(self._hand_back_after(claiming))
+            raise
+        finally:
+            alarm.cancel()
+            waiter.end()
+            self._polls.discard(waiter)
+
+    async def _hand_back_after(self, claiming: asyncio.Task[Granted]) -> None:
+        granted = await claiming
+        await self.desk.assigner.hand_back(granted.jobs)
+
+    @unary("work")
+    async def Heartbeat(
+        self, request: worker_pb2.HeartbeatRequest, caller: Caller, context: Context
+    ) -> worker_pb2.Beaten:
+        lease = self.desk.lease_of(request.lease_ms)
+        return await self.desk.beat(request.beat, lease, request.worker or None, self._rights(caller))
+
+    @unary("work")
+    async def Settle(
+        self, request: worker_pb2.SettleRequest, caller: Caller, context: Context
+    ) -> worker_pb2.Settled:
+        settled = await self.desk.settle(request.results, request.worker or None, self._rights(caller))
+        if len(request.results.items) == 1 and settled.rest and settled.rest[0].why == worker_pb2.WHY_REFUSED:
+            raise _lost(settled.rest[0].refusal)
+        return settled
+
+    @unary("work")
+    async def Outcome(
+        self, request: worker_pb2.OutcomeRequest, caller: Caller, context: Context
+    ) -> worker_pb2.OutcomeResponse:
+        return await self.desk.ends(request.leases, self._rights(caller))
+
+    @unary("work")
+    async def Refused(
+        self, request: worker_pb2.RefusedRequest, caller: Caller, context: Context
+    ) -> worker_pb2.Refusal:
+        lease = Lease(request.job_id, request.token, claim_id(bytes(16)), 0.0, 0.0)
+        if not await self._rights(caller).keep([lease]):
+            return refusal(request.job_id, request.token, "gone", None)
+        reason, current = await self.desk.store.run(calls.refused(lease, request.worker or None))
+        return refusal(request.job_id, request.token, reason, current)
+
+    def _rights(self, caller: Caller) -> Rights:
+        return Rights(self.desk.store, caller)
+
+    def cancelled(self, job_id: int) -> None:
+        """A job was cancelled through this server: whoever works on it by a session here is told at once."""
+        for session in self.sessions:
+            session.cancelled(job_id)
+
+    def drain(self, grace: float) -> None:
+        """No more jobs are given out here; everybody is told."""
+        self.draining = True
+        for session in list(self.sessions):
+            session.drain(grace)
+        for waiter in list(self._polls):
+            waiter.end()
+
+
+def _lost(said: worker_pb2.Refusal) -> LeaseLost:
+    current = said.current_token if said.HasField("current_token") else None
+    reason: Any = WORDS[said.reason]
+    return LeaseLost(said.job_id, said.token, current, reason)

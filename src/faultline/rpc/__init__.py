@@ -1,0 +1,1 @@
+"""Generated from proto/: `make proto` makes it anew, `make proto-check` says whether it is current."""

@@ -1,0 +1,124 @@
+"""ServerConfig: where the server listens, with which certificates, and whom it lets in."""
+
+import ipaddress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from faultline.errors import ConfigError
+from faultline.server.limits import Limits
+
+HTTP_PORT: Final = 8000
+GRPC_PORT: Final = 8001
+_LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host and a port to listen on.
+
+    >>> Address.parse("127.0.0.1:8000")
+    Address(host='127.0.0.1', port=8000)
+    >>> str(Address.parse("[::1]:0"))
+    '[::1]:0'
+    >>> Address.parse("0.0.0.0").is_loopback
+    False
+    """
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str, port: int = HTTP_PORT) -> "Address":
+        """Read `HOST:PORT`, `[IPV6]:PORT`, `HOST` or `:PORT`; what is left out is loopback and `port`."""
+        host, digits = _split(text.strip())
+        if not digits:
+            return cls(host or "127.0.0.1", port)
+        if not (digits.isascii() and digits.isdigit() and int(digits) < 65_536):
+            raise ConfigError(f"{text[:80]!a} is not an address; write it as 127.0.0.1:8000 or [::1]:8000")
+        return cls(host or "127.0.0.1", int(digits))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.host)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def _split(text: str) -> tuple[str, str]:
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        if bracket and (not rest or rest.startswith(":")):
+            return host, rest[1:]
+        raise ConfigError(f"{text[:80]!a} is not an address; an IPv6 one is written [::1]:8000")
+    if text.count(":") > 1:
+        return text, ""
+    host, _, digits = text.partition(":")
+    return host, digits
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether a host's name or address is this very machine's.
+
+    >>> is_loopback("127.0.0.5"), is_loopback("::1"), is_loopback("192.0.2.1"), is_loopback(None)
+    (True, True, False, False)
+    """
+    if not host:
+        return False
+    if host.lower() in _LOOPBACK_NAMES:
+        return True
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """The files of TLS: a certificate with its key and, for mutual TLS, who signs the clients'."""
+
+    cert: Path
+    key: Path
+    client_ca: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name, file in (("cert", self.cert), ("key", self.key), ("client-ca", self.client_ca)):
+            if file is not None and not file.is_file():
+                raise ConfigError(f"--tls-{name}: there is no file {str(file)!a}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """How a server listens. Whether it may is asked at its start, since that depends on the keys there are.
+
+    >>> ServerConfig().http
+    Address(host='127.0.0.1', port=8000)
+    """
+
+    http: Address | None = Address("127.0.0.1", HTTP_PORT)
+    grpc: Address | None = None
+    tls: Tls | None = None
+    behind_proxy: bool = False
+    """A proxy that ends TLS stands before it. Then nobody is known to be on this machine."""
+    hosts: tuple[str, ...] = ()
+    """Names it is called by, beside its own address: what a Host header may say."""
+    watchdog: bool = True
+    grace: timedelta = timedelta(seconds=25)
+    """How long calls may take to end when it is told to stop."""
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if self.http is None and self.grpc is None:
+            raise ConfigError("a server listens for HTTP, for gRPC or for both; it was told neither")
+        if self.grace < timedelta(0):
+            raise ConfigError("grace is how long calls may take to end; it cannot be negative")
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """Every address it listens on."""
+        return tuple(address for address in (self.http, self.grpc) if address is not None)

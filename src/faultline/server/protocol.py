@@ -1,0 +1,135 @@
+"""uvicorn's HTTP protocol with bounds it has not: on the head of a request, and on how many connections.
+
+One that sends its head too slowly, or too much of it, is refused; where there are too many, the one that was
+idle for longest makes room for the newest.
+"""
+
+import asyncio
+import time
+from typing import Any
+
+import uvicorn
+
+from faultline.api.problems import HEAD_TOO_LARGE, MALFORMED, OVERLOADED, TOO_SLOW, Kind, Problem
+from faultline.server.limits import Limits
+
+Base: Any
+try:
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Base
+except ImportError:  # without httptools, pure Python: slower, with the same bounds
+    from uvicorn.protocols.http.h11_impl import H11Protocol as Base
+
+
+class BoundedProtocol(Base):  # type: ignore[misc]
+    """One connection."""
+
+    limits = Limits()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self._head_bytes = 0
+        self._seen_at = time.monotonic()
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._read_timer: asyncio.TimerHandle | None = None
+        self._expect_head()
+        if len(self.connections) > self.limits.connections_max:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_is_there()
+        self._is_read()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        self._seen_at = time.monotonic()
+        super().data_received(data)
+        if self.cycle is not before:
+            self._head_is_there()
+            if self._weight() > self.limits.head_bytes_max:
+                self.refuse(HEAD_TOO_LARGE)
+        elif self.is_idle:
+            self._head_bytes += len(data)
+            if self._head_bytes > self.limits.head_bytes_max:
+                self.refuse(HEAD_TOO_LARGE)
+            elif self._head_timer is None:
+                self._expect_head()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being done for this connection."""
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def refuse(self, kind: Kind) -> None:
+        """Say why, and close."""
+        if self.transport.is_closing():
+            return
+        body = Problem(kind, "").body("-")
+        head = b"HTTP/1.1 %d Refused\r\ncontent-type: application/problem+json\r\n" % kind.status
+        self.transport.write(head + b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(body), body))
+        self.hang_up()
+
+    def send_400_response(self, msg: str) -> None:
+        self.refuse(MALFORMED)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._read_timer = self.loop.call_later(self.limits.send_seconds_max, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._is_read()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.transport.abort()  # idle, or it would have read its answer by now
+
+    def hang_up(self) -> None:
+        """Close, and do not wait for ever until the other end has read what was said."""
+        self.transport.close()
+        self.loop.call_later(self.limits.linger_seconds_max, self.transport.abort)
+
+    def _is_read(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
+
+    def _expect_head(self) -> None:
+        self._head_timer = self.loop.call_later(self.limits.head_seconds_max, self._head_is_late)
+
+    def _head_is_late(self) -> None:
+        self._head_timer = None
+        self.refuse(TOO_SLOW)
+
+    def _head_is_there(self) -> None:
+        self._head_bytes = 0
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _weight(self) -> int:
+        headers = self.headers or ()
+        return sum(len(name) + len(value) for name, value in headers) + len(self.scope.get("raw_path", b""))
+
+    def _make_room(self) -> None:
+        idle = [other for other in self.connections if other.is_idle and other is not self]
+        if idle:
+            oldest = min(idle, key=lambda other: other._seen_at)
+            self.connections.discard(oldest)  # now: its own goodbye comes only in the loop's next turn
+            oldest.hang_up()
+        else:
+            self.refuse(OVERLOADED)
+
+
+def protocol_with(limits: Limits) -> type[BoundedProtocol]:
+    """The protocol of a server with these limits."""
+    return type("HttpProtocol", (BoundedProtocol,), {"limits": limits})
+
+
+def uvicorn_config(app: Any, limits: Limits, grace_seconds: float) -> uvicorn.Config:
+    """uvicorn as we use it: no words of its own, no headers it believes, nothing that is not HTTP."""
+    return uvicorn.Config(
+        app, http=protocol_with(limits), ws="none", lifespan="off", log_config=None, access_log=False,
+        proxy_headers=False, server_header=False,
+        timeout_keep_alive=int(limits.idle_seconds_max), timeout_graceful_shutdown=max(1, int(grace_seconds)),
+        h11_max_incomplete_event_size=limits.head_bytes_max,
+    )  # fmt: skip

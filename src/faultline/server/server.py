@@ -1,0 +1,156 @@
+"""Server: HTTP and gRPC in one process, on one loop, over one pool of connections."""
+
+import asyncio
+import contextlib
+import importlib.util
+import logging
+import resource
+import signal
+from collections.abc import Coroutine
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+from faultline.access import Doorman
+from faultline.api import ApiConfig, create_app
+from faultline.api.desk import LOOPBACK_HOSTS, Desk, Metrics
+from faultline.config import Settings
+from faultline.errors import ConfigError
+from faultline.server.config import Address, ServerConfig
+from faultline.server.door import check_door
+from faultline.server.listening import HttpServer, bind
+from faultline.server.tls import server_context
+from faultline.server.watching import watching
+from faultline.store import calls
+from faultline.store.run import AsyncStore
+
+log = logging.getLogger("faultline.server")
+
+POOL_MAX: Final = 16
+FILES_WANTED: Final = 16_384
+
+
+class Grpc(Protocol):
+    """What we ask of the gRPC server."""
+
+    async def start(self) -> Any: ...
+    async def stop(self, grace: float) -> Any: ...
+
+
+class Server:
+    """One process of `faultline server`. Any number of them may serve one database.
+
+    await Server(settings, ServerConfig()).run()
+    """
+
+    def __init__(self, settings: Settings, config: ServerConfig) -> None:
+        self.settings = settings
+        self.config = config
+        self.ready = asyncio.Event()
+        self.http: Address | None = None
+        """Where it listens for HTTP, once it is ready; the port is known by then also if it was 0."""
+        self._stopping = asyncio.Event()
+        self._http: HttpServer | None = None
+
+    async def run(self, *, signals: bool = False) -> int:
+        """Serve until told to stop, then let calls in hand end within the grace; answers the exit code."""
+        direct = self.settings.pooler == "none"
+        store = AsyncStore(self.settings.require_dsn(), prepare=direct, connections_max=POOL_MAX)
+        try:
+            keys = await store.run(calls.list_keys())
+            check_door(self.config, keys=len(keys))
+            _raise_file_limit()
+            if signals:
+                self._obey_signals()
+            async with contextlib.AsyncExitStack() as stack:
+                if self.config.watchdog:
+                    await stack.enter_async_context(watching(store.dsn, prepare=direct))
+                await self._serve(store, Doorman(store))
+        finally:
+            await store.close()
+        return 0
+
+    def stop(self) -> None:
+        """Stop taking requests and let those in hand end; said twice, do not wait for them."""
+        if self._stopping.is_set() and self._http is not None:
+            self._http.force_exit = True
+        self._stopping.set()
+
+    async def _serve(self, store: AsyncStore, doorman: Doorman) -> None:
+        parts = []
+        desk: Desk | None = None
+        grpc = grpc_server(store, doorman, self.config) if self.config.grpc is not None else None
+        if self.config.http is not None:
+            app = create_app(store, doorman, api_config(self.config), metrics_of(store))
+            desk = app.state.desk
+            parts.append(asyncio.create_task(self._listen(app, self.config.http)))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            if grpc is not None:
+                await grpc.start()
+            self.ready.set()
+            await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            if desk is not None:
+                desk.drain()
+            if self._http is not None:
+                self._http.should_exit = True
+            grace = self.config.grace.total_seconds()
+            if grpc is not None and self.ready.is_set():
+                parts.append(asyncio.create_task(grpc.stop(grace)))
+            await asyncio.gather(*parts)
+
+    def _listen(self, app: Any, address: Address) -> Coroutine[Any, Any, None]:
+        """Bind now, so that a port that is taken stops the start; serve when awaited."""
+        tls = None if self.config.tls is None else server_context(self.config.tls)
+        sock = bind(address)
+        self.http = Address(address.host, sock.getsockname()[1])
+        self._http = HttpServer(app, self.config.limits, self.config.grace.total_seconds(), tls)
+        log.info("listening for HTTP%s on %s", "S" if tls else "", self.http)
+        return self._http.serve([sock])
+
+    def _obey_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+
+
+def api_config(config: ServerConfig) -> ApiConfig:
+    """What the API has to know of where it is served."""
+    assert config.http is not None
+    known = {*LOOPBACK_HOSTS, *(host.lower() for host in config.hosts)}
+    if config.http.host not in ("0.0.0.0", "::"):
+        known.add(config.http.host.lower())
+    return ApiConfig(
+        hosts=tuple(sorted(known)),
+        any_host_with_key=not config.hosts and (not config.http.is_loopback or config.behind_proxy),
+        behind_proxy=config.behind_proxy,
+        limits=config.limits,
+    )
+
+
+def grpc_server(store: AsyncStore, doorman: Doorman, config: ServerConfig) -> Grpc:
+    """The gRPC server, where its extra is installed."""
+    if importlib.util.find_spec("grpc") is None:
+        raise ConfigError("gRPC needs an extra: pip install 'faultline-queue[grpc]', or leave --grpc out")
+    server: Grpc = import_module("faultline.remote.serving").GrpcServer(store, doorman, config)
+    return server
+
+
+def metrics_of(store: AsyncStore) -> Metrics | None:
+    """What /metrics answers with, where its extra is installed."""
+    try:
+        scrape: Metrics = import_module("faultline.exporters.prometheus").ServerMetrics(store).scrape
+    except (ImportError, ConfigError):
+        log.info("no figures at /metrics: pip install 'faultline-queue[metrics]'")
+        return None
+    return scrape
+
+
+def _raise_file_limit() -> None:
+    """Each connection is a file, and the usual limit of 1,024 is for programs that open few."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,144 @@
+"""Health: the process is there, it is of use, and it says so without telling more than that."""
+
+import asyncio
+import logging
+
+import psycopg
+import pytest
+
+from faultline.access import Doorman
+from faultline.api import create_app
+from faultline.errors import FaultlineError
+from faultline.store.run import AsyncStore
+from tests.api.serving import code_of, serving
+
+
+@pytest.fixture
+def database(server, template):
+    """One of its own for each test: here databases come to harm."""
+    from tests.conftest import a_database
+
+    yield from a_database(server, template)
+
+
+@pytest.fixture
+def service(database, monkeypatch):
+    monkeypatch.setattr("faultline.api.desk.READY_SECONDS", 0.0)
+    monkeypatch.setattr("faultline.api.desk.READY_SECONDS_MAX", 0.5)
+    monkeypatch.setattr("faultline.store.run.POOL_WAIT_SECONDS", 0.3)
+    monkeypatch.setattr("faultline.store.run.POOL_TRY_SECONDS", 0.2)
+    with serving(database) as running:
+        yield running
+
+
+def test_health_answers_at_each_of_its_names(service):
+    for path in ("/healthz", "/health"):
+        answer = service.client().get(path)
+
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    assert service.client().get("/readyz").json() == {"ready": True}
+
+
+def test_a_server_whose_schema_is_gone_is_there_but_not_ready(service, database):
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute("alter schema faultline rename to elsewhere")
+
+    client = service.client()
+    answer = client.get("/readyz")
+
+    assert client.get("/healthz").status_code == 200
+    assert (answer.status_code, code_of(answer)) == (503, "schema_missing")
+
+
+def test_a_server_whose_database_is_gone_says_so_and_tells_nobody_where_it_was(
+    service, server, database, caplog
+):
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+    client = service.client(service.key("admin"))
+    assert client.get("/api/v1/jobs").status_code == 200
+    server.drop_database(name)
+
+    with caplog.at_level(logging.DEBUG):
+        ready = client.get("/readyz")
+        asked = client.get("/api/v1/jobs")
+        submitted = client.post("/api/v1/jobs", json={"task": "t"})
+    server.create_database(name)
+
+    assert client.get("/healthz").status_code == 200
+    assert {answer.status_code for answer in (ready, asked, submitted)} == {503}
+    for answer in (ready, asked, submitted):
+        assert answer.json()["what_to_do"]
+        for secret in (name, "postgres", "host=", "SQL", "select", "Traceback", "psycopg"):
+            assert secret not in answer.text.replace("PostgreSQL", ""), secret
+
+
+def test_metrics_are_for_those_who_may_read(service):
+    assert service.client().get("/metrics").status_code == 200
+    assert b"faultline_" in service.client(service.key("read")).get("/metrics").content
+    assert service.client(service.key("enqueue")).get("/metrics").status_code == 403
+
+
+def test_the_app_can_be_mounted_in_anothers(database):
+    """Under a prefix, without its lifespan, with the other's own pages beside it."""
+    import httpx2
+    from starlette.applications import Starlette
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Mount, Route
+
+    async def ask():
+        store = AsyncStore(database)
+        ours = create_app(store, Doorman(store))
+        theirs = Starlette(
+            routes=[Route("/", lambda request: PlainTextResponse("mine")), Mount("/queue", ours)]
+        )
+        transport = httpx2.ASGITransport(theirs, client=("127.0.0.1", 1))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            answers = [
+                await client.get("/"),
+                await client.get("/queue/healthz"),
+                await client.get("/queue/api/v1/jobs"),
+                await client.post("/queue/api/v1/jobs", json={"task": "t"}),
+            ]
+        await store.close()
+        return answers
+
+    page, health, jobs, submitted = asyncio.run(ask())
+    assert page.text == "mine"
+    assert health.status_code == 200
+    assert jobs.json() == {"jobs": [], "next": None}
+    assert (submitted.status_code, code_of(submitted)) == (403, "not_allowed")
+
+
+def test_an_error_nobody_foresaw_tells_its_number_and_nothing_else(service, monkeypatch, caplog):
+    from faultline.api.desk import Desk
+
+    async def broken(self, call):
+        raise RuntimeError("password=hunter2 in select * from secrets")
+
+    monkeypatch.setattr(Desk, "run", broken)
+
+    answer = service.client().get("/api/v1/queues")
+
+    assert (answer.status_code, code_of(answer)) == (500, "unforeseen")
+    assert "hunter2" not in answer.text
+    assert "secrets" not in answer.text
+    assert answer.json()["request_id"] == answer.headers["x-request-id"]
+    assert answer.json()["request_id"] in caplog.text
+
+
+def test_every_error_of_ours_has_a_kind_of_problem():
+    """A new error that nobody gave a status would be told as unforeseen."""
+    from faultline import errors
+    from faultline.api.problems import TABLE
+
+    inside = {
+        errors.ConfigError, errors.HandlerDied, errors.AlreadySettled, errors.TransactionOpen,
+        errors.TransactionEnded, errors.JobEnded, errors.JobDead, errors.JobCancelled,
+        errors.WorkersKeepDying, errors.SyncInAsync, errors.EmbeddedError, errors.NoPostgres,
+        errors.ServerFailed, errors.FaultlineError,
+    }  # fmt: skip
+    """Raised in workers, at start or in the client: no request meets them."""
+    ours = {one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, FaultlineError)}
+    unforeseen = {one for one in ours - inside if not TABLE.keys() & set(one.__mro__)}
+
+    assert unforeseen == set()

@@ -1,0 +1,198 @@
+"""Over HTTP jobs are submitted, found, awaited and looked at."""
+
+import threading
+import time
+
+import pytest
+
+from faultline.store import calls
+from tests.api.serving import code_of
+from tests.support import NOW, claim_one, row_counts, state_of
+
+JOBS = "/api/v1/jobs"
+
+
+def test_a_submitted_job_is_there_when_the_answer_comes(admin, store):
+    answer = admin.post(
+        JOBS, json={"task": "charge", "args": {"order": 7}, "queue": "billing", "priority": -5}
+    )
+
+    assert answer.status_code == 201
+    job = store.run(calls.get(answer.json()["id"]))
+    assert (job.task, job.queue, job.priority, job.args) == ("charge", "billing", -5, {"order": 7})
+    assert answer.headers["location"] == f"{JOBS}/{job.id}"
+
+
+def test_the_same_idempotency_key_is_the_same_job(admin, store, queue):
+    asked = {"task": "charge", "args": {"order": 7}, "queue": queue}
+    first = admin.post(JOBS, json=asked, headers={"idempotency-key": "order-7"})
+    by_field = admin.post(JOBS, json={**asked, "key": "order-7"})
+    other = admin.post(JOBS, json={**asked, "args": {"order": 8}}, headers={"idempotency-key": "order-7"})
+
+    assert (first.status_code, by_field.status_code) == (201, 200)
+    assert by_field.json() == {"id": first.json()["id"], "new": False}
+    assert (other.status_code, code_of(other)) == (409, "key_conflict")
+    assert store.run(calls.count_jobs(queues=[queue])) == 1
+
+
+def test_a_header_and_a_field_that_name_two_keys_are_refused(admin):
+    answer = admin.post(JOBS, json={"task": "charge", "key": "a"}, headers={"idempotency-key": "b"})
+
+    assert (answer.status_code, code_of(answer)) == (422, "bad_name")
+
+
+def test_many_jobs_are_submitted_together_or_not_at_all(admin, database):
+    good = [{"task": "charge", "args": {"order": n}, "queue": f"q{n % 3}"} for n in range(1200)]
+    before = row_counts(database)["active"]
+    made = admin.post(f"{JOBS}/batch", json={"jobs": good})
+    refused = admin.post(f"{JOBS}/batch", json={"jobs": [*good, {"task": "charge", "args": {"bad": "\0"}}]})
+
+    assert made.status_code == 201
+    assert len(set(made.json()["ids"])) == 1200
+    assert refused.status_code == 422
+    assert "jobs[1200].args" in refused.json()["detail"]
+    assert row_counts(database)["active"] == before + 1200
+
+
+def test_a_job_for_later_is_queued_with_its_moment(admin, store):
+    answer = admin.post(JOBS, json={"task": "charge", "delay_seconds": 3600})
+
+    job = store.run(calls.get(answer.json()["id"]))
+    assert (job.run_at - job.created_at).total_seconds() == pytest.approx(3600, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({}, "task"),
+        ({"task": "no good"}, "task"),
+        ({"task": "t", "queue": "'; drop table jobs;--"}, "queue"),
+        ({"task": "t", "priority": 101}, "priority"),
+        ({"task": "t", "priority": 1.5}, "priority"),
+        ({"task": "t", "max_attempts": 0}, "max_attempts"),
+        ({"task": "t", "delay_seconds": -1}, "delay_seconds"),
+        ({"task": "t", "lease_seconds": 0.001}, "lease_seconds"),
+        ({"task": "t", "run_at": "2030-01-01T00:00:00"}, "run_at"),
+        ({"task": "t", "run_at": "1999-01-01T00:00:00Z"}, "run_at"),
+        ({"task": "t", "run_at": "2030-01-01T00:00:00Z", "delay_seconds": 1}, "delay_seconds"),
+        ({"task": "t", "args": [1]}, "args"),
+        ({"task": "t", "args": {"a": "x\0"}}, "args"),
+        ({"task": "t", "key": ""}, "key"),
+        ({"task": "t", "key": "a\nb"}, "key"),
+        ({"task": "t", "import": "os"}, "import"),
+    ],
+)
+def test_bad_input_is_refused_at_the_door_with_its_name(admin, asked, named):
+    answer = admin.post(JOBS, json=asked)
+
+    assert answer.status_code == 422, answer.text
+    assert named in answer.json()["detail"]
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "args",
+    ['{"n": 1e400}', '{"a": "\\ud800"}', '{"a": ' + "[" * 100 + "]" * 100 + "}", '{"n": NaN}', '{"a":'],
+)
+def test_args_that_json_in_postgresql_cannot_hold_are_refused(admin, args):
+    body = f'{{"task": "t", "args": {args}}}'
+    answer = admin.post(JOBS, content=body.encode(), headers={"content-type": "application/json"})
+
+    assert answer.status_code in (400, 422), answer.text
+    assert code_of(answer) in ("malformed", "bad_document", "bad_input")
+
+
+def test_args_keep_every_digit_of_a_number(admin, db):
+    body = b'{"task": "t", "args": {"n": 9007199254740993, "x": 0.1234567890123456789}}'
+    made = admin.post(JOBS, content=body, headers={"content-type": "application/json"}).json()
+
+    kept = db.execute("select args::text from faultline.active where id = %s", [made["id"]]).fetchone()[0]
+    assert kept == '{"n": 9007199254740993, "x": 0.1234567890123456789}'
+
+
+def test_a_job_is_shown_with_its_token_as_a_string(admin, submit, store, queue):
+    job_id = submit()
+    lease = claim_one(store, queues=(queue,))
+
+    shown = admin.get(f"{JOBS}/{job_id}").json()
+    assert (shown["state"], shown["token"], shown["args"]) == ("running", str(lease.token), {})
+
+
+def test_a_list_goes_page_by_page_newest_first(admin, submit, queue):
+    made = [submit() for _ in range(7)]
+
+    first = admin.get(JOBS, params={"queue": queue, "most": 3}).json()
+    second = admin.get(JOBS, params={"queue": queue, "most": 3, "cursor": first["next"]}).json()
+    last = admin.get(JOBS, params={"queue": queue, "most": 3, "cursor": second["next"]}).json()
+
+    pages = [[job["id"] for job in page["jobs"]] for page in (first, second, last)]
+    assert [*pages[0], *pages[1], *pages[2]] == made[::-1]
+    assert last["next"] is None
+    assert "args" not in first["jobs"][0]
+
+
+def test_a_list_is_filtered_by_state_queue_task_and_key(admin, submit, store, queue):
+    running = submit()
+    claim_one(store, queues=(queue,))
+    waiting, keyed = submit(), submit(task="mail", key="k")
+    elsewhere = submit(queue="elsewhere", task="mail")
+
+    def ids(**filters):
+        return {job["id"] for job in admin.get(JOBS, params=filters).json()["jobs"]}
+
+    assert ids(queue=queue, state="running") == {running}
+    assert ids(queue=queue, state=["running", "queued"]) == {running, waiting, keyed}
+    assert ids(queue=queue) == {running, waiting, keyed}
+    assert ids(task="mail") == {keyed, elsewhere}
+    assert ids(key="k") == {keyed}
+
+
+def test_a_wait_ends_with_the_job(admin, submit, store, queue):
+    job_id = submit()
+    lease = claim_one(store, queues=(queue,))
+    answers = []
+    waiting = threading.Thread(
+        target=lambda: answers.append(admin.get(f"{JOBS}/{job_id}/wait", params={"seconds": 20}).json())
+    )
+    waiting.start()
+    time.sleep(0.2)
+
+    assert answers == []
+    store.run(calls.complete(lease, '{"paid": true}'))
+    waiting.join(20)
+
+    assert (answers[0]["state"], answers[0]["result"]) == ("succeeded", {"paid": True})
+
+
+def test_a_wait_that_is_up_answers_with_the_job_as_it_is(admin, submit):
+    job_id = submit()
+
+    answer = admin.get(f"{JOBS}/{job_id}/wait", params={"seconds": 0.05})
+
+    assert (answer.status_code, answer.json()["state"]) == (200, "queued")
+
+
+def test_ledger_timeline_and_refusals_tell_what_happened(admin, submit, store, queue):
+    job_id = submit()
+    first = claim_one(store, queues=(queue,))
+    store.run(calls.fail(first, "boom", NOW))
+    store.run(calls.retry_now(job_id))
+    second = claim_one(store, queues=(queue,))
+    refused = store.run(calls.complete_many([first], [None]))
+    store.run(calls.complete(second, None))
+
+    assert [answer.answer for answer in refused] == ["refused"]
+    ledger = admin.get(f"{JOBS}/{job_id}/ledger").json()
+    moments = admin.get(f"{JOBS}/{job_id}/timeline").json()
+    assert [entry["outcome"] for entry in ledger] == ["failed", "succeeded"]
+    assert [moment["kind"] for moment in moments] == ["lease", "lease", "refused"]
+    assert admin.get(f"{JOBS}/{job_id}/refusals").json()[0]["token"] == str(first.token)
+    assert admin.get("/api/v1/refusals").json()[0]["current_token"] == str(second.token)
+    assert state_of(store, job_id) == "succeeded"
+
+
+def test_a_job_that_is_not_there_is_a_problem(admin):
+    for path in ("", "/wait", "/ledger", "/timeline", "/refusals"):
+        answer = admin.get(f"{JOBS}/4711{path}")
+
+        assert (answer.status_code, code_of(answer)) == (404, "not_found")

@@ -1,0 +1,186 @@
+"""S2, S12: each route asks who you are before it tells you anything; a key belongs in a header."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from faultline.access.keys import id_of
+from faultline.store import calls
+from tests.api.serving import code_of, serving
+from tests.support import enqueue
+
+OPEN = {"/healthz", "/readyz", "/health"}
+
+
+@pytest.fixture(scope="module")
+def proxied(service, admin):
+    """The same database behind a proxy: nobody is on this machine there, so everybody needs a key."""
+    with serving(service.dsn, behind_proxy=True) as running:
+        yield running
+
+
+def every_route(client):
+    """Each method of each path that the OpenAPI document knows, with its blanks filled in."""
+    document = client.get("/api/v1/openapi.json").json()
+    for path, operations in document["paths"].items():
+        filled = re.sub(r"\{job_id\}", "1", path)
+        filled = re.sub(r"\{\w+\}", "some", filled)
+        for method in operations:
+            yield method.upper(), filled
+
+
+def test_s2_every_route_but_health_refuses_whoever_has_no_key(admin, proxied):
+    nobody = proxied.client()
+    asked = 0
+    for method, path in every_route(admin):
+        if path in OPEN:
+            continue
+        answer = nobody.request(method, path, headers={"content-type": "application/json"})
+        asked += 1
+
+        assert (answer.status_code, code_of(answer)) == (401, "not_authenticated"), (method, path)
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert asked >= 25
+
+
+def test_s2_expired_revoked_wrong_and_malformed_keys_get_one_and_the_same_answer(
+    proxied, keys_that_open_nothing
+):
+    answers = [proxied.client(text).get("/api/v1/jobs") for text in keys_that_open_nothing]
+
+    bodies = [{**answer.json(), "request_id": ""} for answer in answers]
+    assert {answer.status_code for answer in answers} == {401}
+    assert all(body == bodies[0] for body in bodies)
+
+
+@pytest.fixture
+def keys_that_open_nothing(service, store, db):
+    """Keys that open nothing, each for another reason."""
+    expired = service.key("read", expires_at=datetime.now(UTC) + timedelta(days=1))
+    db.execute(
+        "update faultline.api_keys set expires_at = now() - interval '1 day' where id = %s", [id_of(expired)]
+    )
+    revoked = service.key("read", name="revoked")
+    store.run(calls.revoke_key(id_of(revoked)))
+    good = service.key("read")
+    return [
+        expired,
+        revoked,
+        good[:-1] + ("A" if good[-1] != "A" else "B"),
+        "flk_000000000000_" + "A" * 43,
+        "nonsense",
+    ]
+
+
+def test_s2_a_key_without_the_scope_is_refused_before_anything_is_looked_up(admin, proxied, store):
+    """So that the answer is the same for a job that is there and for one that is not."""
+    there = enqueue(store)
+    only_enqueue, only_read = proxied.client(proxied.key("enqueue")), proxied.client(proxied.key("read"))
+
+    for method, path in every_route(admin):
+        if path in OPEN or path.endswith("openapi.json"):
+            continue
+        client = only_enqueue if method == "GET" else only_read
+        codes = set()
+        for job in (there, 2**40):
+            answer = client.request(
+                method, path.replace("/jobs/1", f"/jobs/{job}"), headers={"content-type": "application/json"},
+                content=b"{}" if method != "GET" else None,
+            )  # fmt: skip
+            codes.add((answer.status_code, code_of(answer)))
+        assert codes == {(403, "not_allowed")}, (method, path)
+
+
+def test_s2_a_job_of_another_queue_is_not_there(admin, proxied, store):
+    """A key for one queue sees no difference between another queue's job and no job at all."""
+    elsewhere = enqueue(store, queue="secret")
+    client = proxied.client(proxied.key("read", "operate", queues=["mine"]))
+
+    for path in ("", "/wait", "/ledger", "/timeline", "/refusals"):
+        there, nowhere = (client.get(f"/api/v1/jobs/{job}{path}") for job in (elsewhere, elsewhere + 10**9))
+        assert there.status_code == nowhere.status_code == 404
+        assert _said(there, elsewhere) == _said(nowhere, elsewhere + 10**9)
+    for verb in ("cancel", "retry", "replay"):
+        answer = client.post(f"/api/v1/jobs/{elsewhere}/{verb}", json={})
+        assert (answer.status_code, code_of(answer)) == (404, "not_found")
+
+
+def _said(answer, job_id):
+    return {**answer.json(), "request_id": "", "detail": answer.json()["detail"].replace(str(job_id), "ID")}
+
+
+def test_s2_a_key_for_one_queue_sees_and_fills_only_that_one(proxied, store):
+    mine, other = enqueue(store, queue="mine"), enqueue(store, queue="other")
+    client = proxied.client(proxied.key("read", "enqueue", "operate", queues=["mine"]))
+
+    listed = {job["id"] for job in client.get("/api/v1/jobs").json()["jobs"]}
+    assert mine in listed
+    assert other not in listed
+    assert client.get("/api/v1/jobs", params={"queue": "other"}).status_code == 403
+    assert {queue["queue"] for queue in client.get("/api/v1/queues").json()} == {"mine"}
+    assert client.post("/api/v1/jobs", json={"task": "t", "queue": "other"}).status_code == 403
+    assert client.post("/api/v1/jobs", json={"task": "t", "queue": "mine"}).status_code == 201
+    batch = {"jobs": [{"task": "t", "queue": "mine"}, {"task": "t", "queue": "other"}]}
+    assert client.post("/api/v1/jobs/batch", json=batch).status_code == 403
+    assert client.post("/api/v1/queues/other/pause", json={}).status_code == 403
+    preview = client.post("/api/v1/jobs/bulk/preview", json={"act": "cancel"}).json()
+    assert preview["count"] == store.run(calls.count_jobs(["queued", "running"], ["mine"]))
+    for everything in ("/api/v1/ledger", "/api/v1/refusals", "/api/v1/acts"):
+        assert code_of(client.get(everything)) == "queue_needed"
+
+
+def test_without_a_key_this_machine_may_look_and_touch_nothing(service, submit):
+    nobody = service.client()
+    job_id = submit()
+
+    assert nobody.get(f"/api/v1/jobs/{job_id}").status_code == 200
+    assert nobody.post("/api/v1/jobs", json={"task": "t"}).status_code == 403
+    assert nobody.post(f"/api/v1/jobs/{job_id}/cancel", json={}).status_code == 403
+
+
+def test_whoever_was_passed_on_is_not_on_this_machine(service):
+    """A proxy on this machine that nobody told us of would otherwise lend its address to the world."""
+    for header in ("x-forwarded-for", "forwarded", "x-real-ip"):
+        answer = service.client(**{header: "127.0.0.1"}).get("/api/v1/jobs")
+
+        assert answer.status_code == 401
+
+
+def test_s12_a_key_in_the_url_is_refused_even_if_it_is_good(service):
+    key = service.key("admin")
+    client = service.client(key)
+
+    for url in (
+        f"/api/v1/jobs?key={key}",
+        "/api/v1/jobs?api_key=x",
+        "/api/v1/jobs?access_token=x",
+        f"/api/v1/{key}",
+    ):
+        answer = client.get(url)
+
+        assert (answer.status_code, code_of(answer)) == (400, "key_in_url")
+        assert key not in answer.text
+
+
+def test_s12_wrong_keys_are_slowed_down_and_good_ones_from_the_same_address_are_not(admin, database):
+    with serving(database, behind_proxy=True) as own:
+        guessing = own.client("flk_000000000000_" + "A" * 43)
+        neighbour = own.client(own.key("read"))
+        assert neighbour.get("/api/v1/jobs").status_code == 200
+        codes = [guessing.get("/api/v1/jobs").status_code for _ in range(30)]
+
+        assert codes.count(429) > 5
+        assert codes[0] == 401
+        assert neighbour.get("/api/v1/jobs").status_code == 200
+
+
+def test_a_key_that_is_revoked_opens_nothing_after_five_seconds(monkeypatch, service, store):
+    monkeypatch.setattr("faultline.access.doorman.CACHE_SECONDS_MAX", 0.0)
+    key = service.key("read", name="short")
+    client = service.client(key)
+    assert client.get("/api/v1/jobs").status_code == 200
+
+    store.run(calls.revoke_key(id_of(key)))
+
+    assert client.get("/api/v1/jobs").status_code == 401

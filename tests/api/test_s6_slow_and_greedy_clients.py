@@ -1,0 +1,205 @@
+"""S6: slow, idle and greedy clients are refused by name, and the others are served meanwhile."""
+
+import socket
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from faultline.server.limits import Limits
+from tests.api.serving import code_of, serving
+
+SHORT = Limits(
+    head_seconds_max=0.5, body_seconds_max=0.5, idle_seconds_max=1.0, connections_max=60,
+    body_bytes_max=10_000, head_bytes_max=8_000, linger_seconds_max=0.5, send_seconds_max=0.5,
+)  # fmt: skip
+HEAD = (
+    "POST /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    "authorization: Bearer {}\r\n"
+)
+
+
+@pytest.fixture(scope="module")
+def service(database):
+    """A server whose patience is short, so that nobody has to wait for it to end."""
+    with serving(database, SHORT) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def key(service):
+    return service.key("admin")
+
+
+def connection(service):
+    return socket.create_connection((service.address.host, service.address.port), timeout=20)
+
+
+def answer(sock):
+    """Everything the server says until it hangs up."""
+    said = b""
+    try:
+        while more := sock.recv(65_536):
+            said += more
+    except ConnectionResetError:
+        pass
+    return said
+
+
+def is_served(service):
+    return service.client().get("/api/v1/jobs").status_code == 200
+
+
+def test_s6_a_head_that_comes_drop_by_drop_is_cut_off(service):
+    with connection(service) as slow:
+        slow.sendall(b"GET /api/v1/jobs HTTP/1.1\r\n")
+        began = time.monotonic()
+        try:
+            for letter in b"x-slow: " + b"a" * 200:
+                slow.sendall(bytes([letter]))
+                time.sleep(0.02)
+        except OSError:
+            pass
+        said = answer(slow)
+
+    assert b"408" in said
+    assert b"too_slow" in said
+    assert time.monotonic() - began < 15
+    assert is_served(service)
+
+
+def test_s6_a_connection_that_says_nothing_is_closed(service):
+    with connection(service) as silent:
+        assert b"too_slow" in answer(silent)
+
+
+def test_s6_a_body_that_comes_too_slowly_is_refused(service, key):
+    with connection(service) as slow:
+        slow.sendall(f"{HEAD.format(key)}content-length: 100\r\n\r\n".encode() + b'{"task"')
+        said = answer(slow)
+
+    assert b"408" in said
+    assert b"too_slow" in said
+    assert is_served(service)
+
+
+def test_s6_a_head_without_end_is_refused(service):
+    with connection(service) as greedy:
+        greedy.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\nx-big: " + b"a" * 7_000)
+        try:
+            for _ in range(50):
+                greedy.sendall(b"a" * 10_000)
+        except OSError:
+            pass
+        said = answer(greedy)
+
+    assert b"head_too_large" in said or said == b""  # the system may throw an answer away that came too early
+    assert is_served(service)
+
+
+def test_s6_a_head_that_is_too_large_at_once_is_refused(service):
+    with connection(service) as greedy:
+        greedy.sendall(
+            b"GET /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\nx-big: " + b"a" * 9_000 + b"\r\n\r\n"
+        )
+
+        assert b"head_too_large" in answer(greedy)
+
+
+def test_s6_more_connections_than_there_is_room_for_push_out_the_idle_ones(service):
+    with ExitStack() as stack:
+        idle = [stack.enter_context(connection(service)) for _ in range(150)]
+
+        assert idle[0].recv(4096) == b""
+        assert is_served(service)
+
+
+def test_s6_a_client_that_does_not_read_its_answers_is_cut_off(service):
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.settimeout(20)
+        deaf.connect((service.address.host, service.address.port))
+        ask = b"GET /api/v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        deaf.sendall(ask * 60)
+        time.sleep(1.0)
+        read = len(answer(deaf))
+
+    assert read < 60 * 40_000
+    assert is_served(service)
+
+
+def test_what_is_no_http_is_refused_by_name(service):
+    for nonsense in (
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"a" * 60,
+        b"hello\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\n\r\n",
+    ):
+        with connection(service) as sock:
+            sock.sendall(nonsense)
+
+            assert b"malformed" in answer(sock)
+    assert is_served(service)
+
+
+@pytest.mark.parametrize("how", ["content-length", "chunked"])
+def test_a_body_past_the_limit_is_refused_while_it_is_still_being_sent(service, key, how):
+    with connection(service) as greedy:
+        if how == "content-length":
+            greedy.sendall(f"{HEAD.format(key)}content-length: 1000000\r\n\r\n".encode())
+            greedy.sendall(b"a" * 20_000)
+        else:
+            greedy.sendall(f"{HEAD.format(key)}transfer-encoding: chunked\r\n\r\n".encode())
+            for _ in range(5):
+                greedy.sendall(b"1000\r\n" + b"a" * 4096 + b"\r\n")
+        said = answer(greedy)
+
+    assert b"413" in said
+    assert b"body_too_large" in said
+    assert is_served(service)
+
+
+def test_the_largest_body_is_taken_and_one_byte_more_is_not(service, key):
+    client = service.client(key)
+    empty = len('{"task":"t","args":{"a":""}}')
+
+    def sized(size):
+        body = '{"task":"t","args":{"a":"%s"}}' % ("x" * (size - empty))
+        return client.post(
+            "/api/v1/jobs", content=body.encode(), headers={"content-type": "application/json"}
+        )
+
+    assert sized(10_000).status_code == 201
+    assert sized(10_001).status_code == 413
+
+
+def test_a_packed_body_is_refused_unopened(service, key):
+    answer = service.client(key).post(
+        "/api/v1/jobs", content=b"\x1f\x8b" + b"a" * 100,
+        headers={"content-type": "application/json", "content-encoding": "gzip"},
+    )  # fmt: skip
+
+    assert (answer.status_code, code_of(answer)) == (415, "not_json")
+
+
+def test_a_get_with_a_body_is_refused(service):
+    answer = service.client().request("GET", "/api/v1/jobs", content=b"{}")
+
+    assert (answer.status_code, code_of(answer)) == (400, "malformed")
+
+
+def test_a_body_that_is_no_json_is_refused(service, key):
+    client = service.client(key)
+    for path in ("/api/v1/jobs", "/api/v1/jobs/batch", "/api/v1/jobs/bulk", "/api/v1/jobs/1/cancel"):
+        answer = client.post(path, content=b'{"', headers={"content-type": "application/json"})
+
+        assert (answer.status_code, code_of(answer)) == (400, "malformed"), path
+
+
+def test_more_calls_a_second_than_a_key_may_make_are_refused_with_how_long_to_wait(database):
+    with serving(database, Limits(calls_per_second_per_key=5)) as own:
+        client = own.client(own.key("read"))
+        answers = [client.get("/api/v1/jobs") for _ in range(20)]
+
+        assert [answer.status_code for answer in answers].count(200) >= 5
+        assert code_of(answers[-1]) == "too_many_requests"
+        assert answers[-1].headers["retry-after"] == "1"

@@ -1,0 +1,218 @@
+"""Case S2: every call without a key, with one that opens nothing, without the scope, for another queue."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import grpc
+import pytest
+
+from faultline.remote.conformance.of_a_server import problem_in
+from faultline.remote.conformance.talk import Place, done, proof
+from faultline.rpc.v1 import client_pb2, worker_pb2
+from faultline.store import calls
+from tests.support import new_job
+
+Code = grpc.StatusCode
+
+ASK = worker_pb2.Ask(id=1, room=1, queues=["default"])
+PROOF = worker_pb2.Proof(job_id=1, token=1, claim=bytes(16))
+RESULT = worker_pb2.Result(job_id=1, token=1, claim=bytes(16), done=worker_pb2.Done())
+
+REQUESTS = {
+    "Workers.Start": (worker_pb2.Hello(protocol=1, queues=["default"], slots=1), "work"),
+    "Workers.Stop": (worker_pb2.StopRequest(worker=1), "work"),
+    "Workers.Lease": (worker_pb2.LeaseRequest(ask=ASK), "work"),
+    "Workers.Heartbeat": (worker_pb2.HeartbeatRequest(beat=worker_pb2.Beat(leases=[PROOF])), "work"),
+    "Workers.Settle": (worker_pb2.SettleRequest(results=worker_pb2.Results(items=[RESULT])), "work"),
+    "Workers.Outcome": (worker_pb2.OutcomeRequest(leases=[PROOF]), "work"),
+    "Workers.Refused": (worker_pb2.RefusedRequest(job_id=1, token=1), "work"),
+    "Jobs.Submit": (client_pb2.SubmitRequest(job=client_pb2.NewJob(task="t")), "enqueue"),
+    "Jobs.SubmitMany": (client_pb2.SubmitManyRequest(jobs=[client_pb2.NewJob(task="t")]), "enqueue"),
+    "Jobs.Get": (client_pb2.GetRequest(id=1), "read"),
+    "Jobs.Wait": (client_pb2.WaitRequest(id=1), "read"),
+    "Jobs.Cancel": (client_pb2.CancelRequest(id=1), "operate"),
+}
+
+
+async def _refused(place: Place, name: str) -> grpc.aio.AioRpcError:
+    service, _, method = name.partition(".")
+    call = getattr(place.workers if service == "Workers" else place.jobs, method)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await place.ask(call, REQUESTS[name][0])
+    return caught.value
+
+
+async def _session_ends_with(place: Place) -> Code:
+    talk = place.stream()
+    await talk.say(hello=place.hello())
+    return await talk.ended()
+
+
+def test_no_call_was_forgotten_here():
+    unary = {
+        f"{name}.{method.name}"
+        for file, name in ((worker_pb2.DESCRIPTOR, "Workers"), (client_pb2.DESCRIPTOR, "Jobs"))
+        for method in file.services_by_name[name].methods
+    }
+
+    assert unary == {*REQUESTS, "Workers.Session"}
+
+
+def test_s2_a_key_that_opens_nothing_is_answered_alike_everywhere(served):
+    async def test(place):
+        good, revoked = await place.key_for("admin"), await place.key_for("admin")
+        expired = await place.key_for("admin", expires_at=datetime.now(UTC) + timedelta(seconds=0.3))
+        await place.store.run(calls.revoke_key(revoked.split("_")[1]))
+        wrong = "flk_" + good.split("_")[1] + "_" + "A" * 43
+        await asyncio.sleep(0.4)
+        said = set()
+        for key in (wrong, revoked, expired, "flk_000000000000_" + "A" * 43, "nonsense"):
+            way = place.place(key)
+            for name in REQUESTS:
+                error = await _refused(way, name)
+                problem = problem_in(error)
+                said.add((error.code(), problem.code, problem.message))
+            assert await _session_ends_with(way) is Code.UNAUTHENTICATED
+
+        assert len(said) == 1
+        assert said.pop()[:2] == (Code.UNAUTHENTICATED, "not_authenticated")
+
+    served(test)
+
+
+def test_s2_without_a_key_this_machine_may_read_and_no_more(served):
+    async def test(place):
+        job_id = await place.store.run(calls.enqueue(new_job()))
+        way = place.place(None)
+        assert (await way.info(job_id)).state == "queued"
+        for name, (_, scope) in REQUESTS.items():
+            wanted = Code.NOT_FOUND if scope == "read" else Code.PERMISSION_DENIED
+            if name not in ("Jobs.Get", "Jobs.Wait"):
+                assert (await _refused(way, name)).code() is wanted, name
+        assert await _session_ends_with(way) is Code.PERMISSION_DENIED
+
+    served(test)
+
+
+def test_s2_behind_a_proxy_nobody_is_known_to_be_on_this_machine(served):
+    async def test(place):
+        way = place.place(None)
+        for name in REQUESTS:
+            assert (await _refused(way, name)).code() is Code.UNAUTHENTICATED
+
+    served(test, behind_proxy=True)
+
+
+@pytest.mark.parametrize("scope", ["work", "enqueue", "read", "operate"])
+def test_s2_a_key_without_the_scope_is_refused(served, scope):
+    async def test(place):
+        others = [other for other in ("work", "enqueue", "read", "operate") if other != scope]
+        way = place.place(await place.key_for(*others))
+        for name, (_, needed) in REQUESTS.items():
+            if needed == scope:
+                assert (await _refused(way, name)).code() is Code.PERMISSION_DENIED, name
+        if scope == "work":
+            assert await _session_ends_with(way) is Code.PERMISSION_DENIED
+
+    served(test)
+
+
+def test_s2_a_key_of_one_queue_finds_another_queues_jobs_as_if_they_were_not_there(served):
+    async def test(place):
+        theirs = await place.store.run(calls.enqueue(new_job(queue="theirs")))
+        way = place.place(await place.key_for("work", "enqueue", "read", "operate", queues=("ours",)), "ours")
+        asked = {
+            "Get": lambda id: client_pb2.GetRequest(id=id),
+            "Wait": lambda id: client_pb2.WaitRequest(id=id),
+            "Cancel": lambda id: client_pb2.CancelRequest(id=id),
+        }
+        for name, request in asked.items():
+            said = []
+            for id in (theirs, 10**15):
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await way.ask(getattr(way.jobs, name), request(id))
+                said.append((caught.value.code(), problem_in(caught.value).message.replace(str(id), "ID")))
+            assert said[0] == said[1]
+            assert said[0][0] is Code.NOT_FOUND
+
+    served(test)
+
+
+def test_s2_a_key_of_one_queue_gets_no_job_of_another(served):
+    async def test(place):
+        await place.store.run(calls.enqueue(new_job(queue="theirs")))
+        key = await place.key_for("work", "enqueue", queues=("ours",))
+        way = place.place(key, "theirs")
+
+        assert await _session_ends_with(way) is Code.PERMISSION_DENIED
+        for call, request in (
+            (way.workers.Lease, worker_pb2.LeaseRequest(ask=worker_pb2.Ask(room=1, queues=["theirs"]))),
+            (way.jobs.Submit, client_pb2.SubmitRequest(job=client_pb2.NewJob(task="t", queue="theirs"))),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await way.ask(call, request)
+            assert caught.value.code() is Code.PERMISSION_DENIED
+        async with place.place(key, "ours").session() as talk:
+            await talk.say(ask=worker_pb2.Ask(id=1, room=1, queues=["theirs"]))
+            assert await talk.ended() is Code.INVALID_ARGUMENT
+
+    served(test)
+
+
+def test_s2_a_key_of_one_queue_learns_nothing_of_anothers_leases(served):
+    """Even with the right claim, which it cannot have; and no refusal is recorded in its name."""
+
+    async def test(place):
+        theirs = await place.store.run(calls.enqueue(new_job(queue="theirs")))
+        async with place.place(queue="theirs").session() as owner:
+            job = await owner.take()
+            way = place.place(await place.key_for("work", queues=("ours",)), "ours")
+            async with way.session() as talk:
+                assert await talk.beat(proof(job)) == [worker_pb2.PULSE_LOST]
+                nobody = worker_pb2.Job(id=10**15, token=1, claim=uuid4().bytes)
+                stale = await talk.settle(done(job), done(nobody))
+                reasons = {(item.refusal.reason, item.refusal.current_token) for item in stale.rest}
+                assert reasons == {(worker_pb2.REASON_GONE, 0)}
+            ends = await way.ask(way.workers.Outcome, worker_pb2.OutcomeRequest(leases=[proof(job)]))
+            assert list(ends.ends) == [worker_pb2.END_GONE]
+
+            assert (await place.store.run(calls.get(theirs))).state == "running"
+            assert not await place.store.run(calls.refusals())
+            assert (await owner.settle(done(job))).accepted == 1
+
+    served(test)
+
+
+def test_s2_a_session_ends_when_its_key_is_revoked(served):
+    async def test(place):
+        key = await place.key_for("work")
+        async with place.place(key).session() as talk:
+            await place.store.run(calls.revoke_key(key.split("_")[1]))
+            place.server.gate._doorman._remembered.clear()
+            assert await talk.ended() is Code.UNAUTHENTICATED
+
+    served(test, key_check_seconds=0.2)
+
+
+def test_a_key_in_another_form_is_no_key(served):
+    async def test(place):
+        way = place.place()
+        for shown in ((("authorization", place.key),), way.metadata * 2, (("authorization", "Basic xyz"),)):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await way.jobs.Get(client_pb2.GetRequest(id=1), metadata=shown, timeout=5)
+            assert caught.value.code() is Code.UNAUTHENTICATED
+
+    served(test)
+
+
+def test_a_key_has_only_so_many_sessions(served):
+    async def test(place):
+        way = place.place()
+        async with way.session(), way.session():
+            assert await _session_ends_with(way) is Code.RESOURCE_EXHAUSTED
+        await asyncio.sleep(0.2)
+        async with way.session():
+            pass
+
+    served(test, sessions_per_key=2)

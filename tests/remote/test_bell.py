@@ -1,0 +1,74 @@
+"""Who waits for work, and whom a wake-up lets look: one at a time, and nobody is forgotten."""
+
+import asyncio
+from contextlib import ExitStack
+
+from faultline.remote.serving.bell import Bell, Waiter
+
+
+def _waiting(bell, here, *lines):
+    waiters = [Waiter(queues) for queues in lines]
+    for waiter in waiters:
+        here.enter_context(bell.present(waiter))
+    return waiters, [asyncio.create_task(bell.wait(waiter, 5.0)) for waiter in waiters]
+
+
+def test_a_ring_wakes_the_first_in_line_and_it_lets_the_next_look():
+    async def main():
+        bell, here = Bell(), ExitStack()
+        (first, second, other), tasks = _waiting(bell, here, ["mail"], ["mail", "billing"], ["billing"])
+        await asyncio.sleep(0)
+
+        bell.ring("mail")
+        await tasks[0]
+        assert (first.rung, second.rung, other.rung) == (True, False, False)
+        bell.pass_on(first)
+        await tasks[1]
+        assert (second.rung, other.rung) == (True, False)
+        bell.ring("")
+        await tasks[2]
+
+    asyncio.run(main())
+
+
+def test_a_ring_while_one_looks_is_not_lost():
+    async def main():
+        bell = Bell()
+        waiter = Waiter(["mail"])
+        with bell.present(waiter):
+            before = bell.heard(waiter)
+            bell.ring("mail")
+            assert bell.heard(waiter) != before
+
+    asyncio.run(main())
+
+
+def test_nobody_is_woken_for_another_queue_and_nothing_is_kept_of_it():
+    async def main():
+        bell, here = Bell(), ExitStack()
+        (waiter,), (task,) = _waiting(bell, here, ["mail"])
+        await asyncio.sleep(0)
+        for number in range(10_000):
+            bell.ring(f"queue-{number}")
+        assert not waiter.rung
+        assert len(bell._rings) == 1
+        waiter.end()
+        await task
+        assert not bell._lines
+
+    asyncio.run(main())
+
+
+def test_one_that_waits_without_wake_ups_looks_by_itself():
+    async def main():
+        bell = Bell()
+        bell.news(None)
+        polling = asyncio.create_task(bell.poll())
+        waiter = Waiter(["mail"])
+        with bell.present(waiter):
+            async with asyncio.timeout(5):
+                await bell.wait(waiter, 5.0)
+        assert waiter.rung
+        polling.cancel()
+
+    asyncio.run(main())

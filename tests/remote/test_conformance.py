@@ -1,0 +1,50 @@
+"""Our own server against the conformance kit: every sentence of the protocol, fences included."""
+
+import asyncio
+import json
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+from faultline.errors import FaultlineError
+from faultline.remote.conformance.of_a_server import CHECKS
+from faultline.remote.conformance.run import check_server
+from faultline.store import calls
+from tests.remote.conftest import serving
+
+TICK = timedelta(milliseconds=200)
+
+
+async def _watch(store):
+    """What a watchdog does, often: the leases of the checks are short."""
+    await store.run(calls.configure(default_lease=timedelta(seconds=1)))
+    while True:
+        with suppress(FaultlineError):
+            if await store.run(calls.round_(TICK)):
+                await store.run(calls.reap())
+                for queue, _ in await store.run(calls.promote()):
+                    await store.run(calls.wake(queue))
+        await asyncio.sleep(TICK.total_seconds())
+
+
+@pytest.fixture(scope="module")
+def verdicts(shared):
+    async def main():
+        async with serving(shared) as place:
+            watching = asyncio.create_task(_watch(place.store))
+            try:
+                return await check_server(place.target, place.key, lambda verdict: None)
+            finally:
+                watching.cancel()
+
+    return {verdict.name: verdict for verdict in asyncio.run(main())}
+
+
+@pytest.mark.parametrize("name", [check.name for check in CHECKS])
+def test_the_server_keeps_the_protocol(verdicts, name):
+    assert (verdicts[name].word, verdicts[name].told) == ("kept", "")
+
+
+def test_a_verdict_can_be_printed(verdicts):
+    assert json.dumps([verdict.document() for verdict in verdicts.values()])

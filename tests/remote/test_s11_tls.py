@@ -1,0 +1,121 @@
+"""Case S11: plain text, old TLS, a wrong name, an expired, foreign or revoked certificate: all refused."""
+
+import asyncio
+import socket
+import ssl
+import warnings
+
+import grpc
+import pytest
+
+from faultline.errors import ConfigError
+from faultline.remote.conformance.talk import Place
+from faultline.remote.serving import GrpcConfig, TlsFiles
+from tests.remote.certificates import Authority
+from tests.remote.conftest import serving
+
+Code = grpc.StatusCode
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("certificates")
+    return Authority(folder, "ours"), Authority(folder, "strangers")
+
+
+def _files(pair, **more):
+    return TlsFiles(cert=pair.cert, key=pair.key, **more)
+
+
+def _speak(target, key, trusted, client=None, name="localhost"):
+    """A channel that trusts one authority, and may show a certificate of its own."""
+    pair = (None, None) if client is None else (client.key.read_bytes(), client.cert.read_bytes())
+    credentials = grpc.ssl_channel_credentials(trusted.pair.cert.read_bytes(), *pair)
+    options = [("grpc.ssl_target_name_override", name), ("grpc.use_local_subchannel_pool", 1)]
+    return Place(grpc.aio.secure_channel(target, credentials, options), key)
+
+
+async def _answer(place):
+    """What a call comes to: OK, or the status of its refusal."""
+    try:
+        await place.submit(queue="default")
+        return Code.OK
+    except grpc.aio.AioRpcError as error:
+        return error.code()
+    finally:
+        await place.channel.close()
+
+
+def test_s11_only_the_right_certificate_is_spoken_to(database, office):
+    ours, strangers = office
+    good, expired = ours.sign("server"), ours.sign("old-server", expired=True)
+    elsewhere = ours.sign("elsewhere", "DNS:elsewhere.example")
+
+    async def come_to(server, trusted, name="localhost"):
+        async with serving(database, tls=_files(server)) as at:
+            return await _answer(_speak(at.target, at.key, trusted, name=name))
+
+    async def main():
+        assert await come_to(good, ours) is Code.OK
+        assert await come_to(good, strangers) is Code.UNAVAILABLE
+        assert await come_to(expired, ours) is Code.UNAVAILABLE
+        assert await come_to(elsewhere, ours) is Code.UNAVAILABLE
+        assert await come_to(good, ours, name="other.example") is Code.UNAVAILABLE
+
+    asyncio.run(main())
+
+
+def test_s11_a_client_needs_a_certificate_that_we_signed_and_have_not_revoked(database, office, tmp_path):
+    ours, strangers = office
+    server, client, foreign = ours.sign("mutual"), ours.sign("worker"), strangers.sign("worker")
+    old, revoked = ours.sign("old-worker", expired=True), ours.sign("lost-laptop")
+    listed = tmp_path / "revoked.txt"
+    listed.write_text("")
+
+    async def main():
+        tls = _files(server, client_ca=ours.pair.cert, revoked=listed)
+        async with serving(database, tls=tls) as at:
+            assert await _answer(_speak(at.target, at.key, ours, client)) is Code.OK
+            assert await _answer(_speak(at.target, at.key, ours, revoked)) is Code.OK
+            for wrong in (None, foreign, old):
+                assert await _answer(_speak(at.target, at.key, ours, wrong)) is Code.UNAVAILABLE
+            listed.write_text(f"{revoked.fingerprint}\n")
+            assert await _answer(_speak(at.target, at.key, ours, revoked)) is Code.UNAUTHENTICATED
+            assert await _answer(_speak(at.target, at.key, ours, client)) is Code.OK
+
+    asyncio.run(main())
+
+
+def test_s11_plain_text_and_old_tls_are_hung_up_on(database, office):
+    ours, _ = office
+    server = ours.sign("strict")
+
+    async def main():
+        async with serving(database, tls=_files(server)) as at:
+            plain = Place(grpc.aio.insecure_channel(at.target), at.key)
+            assert await _answer(plain) is Code.UNAVAILABLE
+            assert await asyncio.to_thread(_handshake, at.server.port, ssl.TLSVersion.TLSv1_2)
+            assert not await asyncio.to_thread(_handshake, at.server.port, ssl.TLSVersion.TLSv1_1)
+
+    asyncio.run(main())
+
+
+def _handshake(port, newest):
+    """Whether a handshake with at most this version comes to an end."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.set_alpn_protocols(["h2"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, newest
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as raw, context.wrap_socket(raw):
+            return True
+    except (ssl.SSLError, ConnectionError):
+        return False
+
+
+def test_files_that_are_not_there_are_named(tmp_path):
+    with pytest.raises(ConfigError, match="--tls-cert"):
+        GrpcConfig(tls=TlsFiles(cert=tmp_path / "none.pem", key=tmp_path / "none.key"))

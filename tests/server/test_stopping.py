@@ -1,0 +1,88 @@
+"""A server that is told to stop lets calls in hand end, tells whoever waits, and leaves with 0."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import httpx2
+import pytest
+from click.testing import CliRunner
+
+from faultline.cli.root import root
+from faultline.store import calls
+from tests.support import enqueue
+
+
+@pytest.fixture
+def start(database):
+    """Start `faultline server`; what is left of it is killed after the test."""
+    started = []
+
+    def start(*words):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "faultline", "server", "--http", "127.0.0.1:0", "--log", "lines", *words],
+            env={**os.environ, "FAULTLINE_DSN": database}, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        started.append(process)
+        for line in process.stderr:
+            if "listening for HTTP" in line:
+                return process, line.split()[-1]
+        raise AssertionError(f"it ended with {process.wait()}")
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def test_sigterm_ends_long_polls_and_streams_at_once_and_then_the_server(start, store):
+    process, address = start("--grace", "20s")
+    job_id = enqueue(store)
+    answers = {}
+
+    def wait():
+        answers["wait"] = httpx2.get(f"http://{address}/api/v1/jobs/{job_id}/wait?seconds=60", timeout=60)
+
+    def listen():
+        answers["events"] = httpx2.get(f"http://{address}/api/v1/events", timeout=60)
+
+    threads = [threading.Thread(target=wait), threading.Thread(target=listen)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join(20)
+
+    assert process.wait(20) == 0
+    assert (answers["wait"].status_code, answers["wait"].json()["state"]) == (200, "queued")
+    assert "event: bye" in answers["events"].text
+
+
+def test_its_watchdog_makes_rounds(start, store):
+    start()
+    until = time.monotonic() + 20
+    while store.run(calls.health())[0] is None:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--tls-cert", "nowhere.pem", "--tls-key", "nowhere.key"], "there is no file"),
+        (["--tls-cert", "nowhere.pem"], "go together"),
+        (["--http", "off"], "neither"),
+        (["--http", "a:b"], "not an address"),
+    ],
+)
+def test_a_server_that_cannot_start_says_why_in_one_line(database, words, reason):
+    done = CliRunner().invoke(root, ["--dsn", database, "server", *words], prog_name="faultline")
+
+    assert done.exit_code == 2
+    assert reason in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
