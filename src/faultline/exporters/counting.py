@@ -2,7 +2,6 @@
 
 import platform
 import threading
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -68,33 +67,18 @@ class Counting:
         self.figures.add("jobs_enqueued", (facts["queue"], facts["task"]), facts.get("jobs", 1))
 
     def _claimed(self, facts: dict[str, Any]) -> None:
-        figures, waits = self.figures, defaultdict[str, list[float]](list)
-        acquired, retried = defaultdict[str, int](int), defaultdict[tuple[str, str], int](int)
-        for queue, task, attempt, waited in facts["jobs"]:
-            acquired[queue] += 1
-            if attempt > 1:
-                retried[queue, task] += 1
-            if waited is not None:
-                waits[queue].append(waited)
-        for queue, times in acquired.items():
-            figures.add("leases_acquired", (queue,), times)
-        for kind, times in retried.items():
-            figures.add("retries", kind, times)
-        for queue, seconds in waits.items():
-            figures.observe("job_pickup_seconds", (queue,), seconds)
-        figures.observe("claim_duration_seconds", (), [facts["seconds"]])
+        for queue, waits in facts["waits"].items():
+            self.figures.add("leases_acquired", (queue,), len(waits))
+            self.figures.observe("job_pickup_seconds", (queue,), waits)
+        for job, times in facts["retried"].items():
+            self.figures.add("retries", job, times)
+        self.figures.observe("claim_duration_seconds", (), [facts["seconds"]])
 
     def _settled(self, facts: dict[str, Any]) -> None:
-        ended = defaultdict[tuple[str, str, str], int](int)
-        took = defaultdict[tuple[str, str], list[float]](list)
-        for queue, task, outcome, seconds in facts["jobs"]:
-            ended[queue, task, outcome] += 1
-            if seconds is not None:
-                took[queue, task].append(seconds)
-        for kind, times in ended.items():
+        for kind, times in facts["counts"].items():
             self.figures.add("jobs_settled", kind, times)
-        for job, values in took.items():
-            self.figures.observe("job_duration_seconds", job, values)
+        for job, seconds in facts["took"].items():
+            self.figures.observe("job_duration_seconds", job, seconds)
 
     def _crashed(self, facts: dict[str, Any]) -> None:
         self.figures.add("crashes", (facts["task"], facts["signature"] or "unknown"))

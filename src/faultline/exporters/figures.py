@@ -1,7 +1,7 @@
 """Figures: counters, gauges and histograms as plain numbers, that can be added up across processes."""
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -41,15 +41,23 @@ class Figures:
             series[labels] = float(value)
 
     def observe(self, name: str, labels: Labels, values: Iterable[float]) -> None:
-        """Put values into a histogram."""
+        """Put values into a histogram; what is not a number is left out."""
+        # Sorted once, then one search a bucket: for many values a third of a search a value.
+        known = sorted(value for value in values if value == value)
+        if not known:
+            return
         buckets = METRICS[name].buckets
         with self._lock:
             series, labels = self._series(name, labels)
             held = series.setdefault(labels, [0.0] * (len(buckets) + 2))
             assert isinstance(held, list)
-            for value in values:
-                held[bisect_left(buckets, value)] += 1
-                held[-1] += value
+            below = 0
+            for place, bound in enumerate(buckets):
+                up_to = bisect_right(known, bound)
+                held[place] += up_to - below
+                below = up_to
+            held[-2] += len(known) - below
+            held[-1] += sum(known)
 
     def snapshot(self) -> Snapshot:
         """All of it as it stands now."""

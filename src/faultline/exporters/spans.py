@@ -39,9 +39,6 @@ REASON: Final = "faultline.refusal.reason"
 LINKS_MAX: Final = 100
 """Of a batch that was recorded together; an SDK keeps 128 unless told otherwise."""
 
-CONTEXT_CHARS_MAX: Final = 600
-"""What the database takes; of a longer one the tracestate, which is for vendors, stays behind."""
-
 Follow = Literal["claim", "producer"]
 """Whose trace a handler's span is part of."""
 
@@ -120,9 +117,7 @@ class Spans:
         """A span's context as a job carries it: traceparent, a blank, tracestate; None of no real span."""
         carrier: dict[str, str] = {}
         self._words.inject(carrier, set_span_in_context(span))
-        parent, state = carrier.get("traceparent"), carrier.get("tracestate")
-        whole = f"{parent} {state}" if state else parent
-        return parent if whole is not None and len(whole) > CONTEXT_CHARS_MAX else whole
+        return tracing.context_of(carrier.get("traceparent"), carrier.get("tracestate"))
 
     def context(self, text: str) -> Context:
         """The other way round; what cannot be read is an empty context."""

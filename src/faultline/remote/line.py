@@ -44,6 +44,9 @@ class RemoteLine:
             # Asked about tasks that nobody knows, to give their jobs up after a day: the server does that.
             "get_job": self._nothing,
             "history": self._nothing,
+            # Figures that only rows know: the server tells them of the whole database.
+            "recoveries": self._nothing,
+            "zombies": self._nothing,
             **dict.fromkeys(outcomes.SINGLES, self._settle),
         }
 

@@ -73,7 +73,7 @@ def _claimed(jobs: Sequence[rpc.Job], lease_ms: int) -> Iterator[Row]:
             job.args.decode(), job.key if job.HasField("key") else None, job.created_at_us - EPOCH_2000_US,
             None if own == lease_ms else timedelta(milliseconds=own),
             timedelta(milliseconds=job.timeout_ms) if job.HasField("timeout_ms") else None,
-            job.retry if job.HasField("retry") else None, job.lane, job.place,
+            job.retry if job.HasField("retry") else None, job.lane, job.place, job.trace or None, None, None,
         )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def emit(name: str, level: int = logging.INFO, /, **facts: Any) -> None:
 def tell(name: str, /, **facts: Any) -> None:
     """Tell listeners alone what is too much for a log: figures, gathered for many jobs at once.
 
-    >>> tell("jobs_settled", jobs=[("default", "charge", "succeeded", 0.01)])
+    >>> tell("jobs_settled", counts={("default", "charge", "succeeded"): 20}, took={})
     """
     if _listeners:
         _hand_on(name, facts)

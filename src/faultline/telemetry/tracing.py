@@ -4,14 +4,20 @@ A tracer that fails costs a span, never a job. While none is installed, one look
 """
 
 import logging
+import re
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from faultline.job import Job
 
 T = TypeVar("T")
 
 log = logging.getLogger("faultline.telemetry")
+
+CONTEXT_CHARS_MAX: Final = 600
+"""What the database takes; of a longer one the tracestate, which is for vendors, stays behind."""
+
+_PARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Sending(Protocol):
@@ -58,6 +64,20 @@ def install(new: Tracer | None) -> None:
     """Have spans made from now on, or no more."""
     global tracer
     tracer = new
+
+
+def context_of(parent: str | None, state: str | None = None) -> str | None:
+    """The headers traceparent and tracestate as a job carries them; what is no context is none, not an error.
+
+    >>> context_of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")
+    '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 vendor=1'
+    >>> context_of("nonsense") is None
+    True
+    """
+    if parent is None or not _PARENT.fullmatch(parent):
+        return None
+    whole = f"{parent} {state}" if state else parent
+    return whole if len(whole) <= CONTEXT_CHARS_MAX and whole.isascii() and whole.isprintable() else parent
 
 
 def quietly(make: Callable[..., T], *args: Any) -> T | None:

@@ -71,12 +71,11 @@ class Shelf:
     def drop(self, *hands: Hand) -> None:
         """These leases have ended, one way or another; said twice, they have ended once."""
         wipe = self.board.wipe
-        count = self.figures.ended if counted() else None
+        if counted():
+            self.figures.ended(hands)
         for hand in hands:
             if not hand.generation:
                 continue
-            if count is not None:
-                count(hand)
             hand.generation = 0
             wipe(hand.slot)
             self.settled_count += 1

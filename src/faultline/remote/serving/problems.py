@@ -95,7 +95,9 @@ def told_of(error: BaseException) -> Told:
         if kind in TABLE:
             return _told_of_ours(error, TABLE[kind], id)
     if isinstance(error, psycopg.Error) and is_of_this_moment(error):
-        return _told(_AWAY, "the database could not do it now, and it was not done; ask again in a moment", id)
+        return _told(
+            _AWAY, "the database could not do it now, and it was not done; ask again in a moment", id
+        )
     if isinstance(error, TimeoutError):
         return _told(NO_ANSWER, "the database did not answer in time, and it may have been done", id)
     log.error("a call failed in a way nobody foresaw (id %s)", id, exc_info=error)
