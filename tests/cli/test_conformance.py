@@ -17,7 +17,7 @@ FOUND = [
 @pytest.fixture
 def found(monkeypatch):
     """What the kit finds, without a server."""
-    asked = {}
+    asked: dict[str, object] = {}
 
     async def check_server(target, key, told, credentials=None):
         asked.update(target=target, key=key, secure=credentials is not None)

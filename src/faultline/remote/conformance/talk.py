@@ -97,9 +97,10 @@ class Talk:
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    message: worker_pb2.ToWorker = await self.call.read()
-                    if message is grpc.aio.EOF:
+                    heard: Any = await self.call.read()
+                    if heard is grpc.aio.EOF:
                         raise Broken(f"the stream ended with {await self.call.code()} before any {kind}")
+                    message: worker_pb2.ToWorker = heard
                     if message.WhichOneof("message") == kind:
                         return message
                     self._heard.append(message)
