@@ -86,7 +86,7 @@ class Talk:
         """Send one message."""
         try:
             await self.call.write(worker_pb2.FromWorker(**message))
-        except asyncio.InvalidStateError:
+        except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
             raise Broken(f"the stream has ended: {await self.call.code()}") from None
 
     async def hear(self, kind: str, seconds: float = HEAR_SECONDS) -> worker_pb2.ToWorker:
