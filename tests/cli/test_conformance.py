@@ -17,7 +17,7 @@ FOUND = [
 @pytest.fixture
 def found(monkeypatch):
     """What the kit finds, without a server."""
-    asked = {}
+    asked: dict[str, object] = {}
 
     async def check_server(target, key, told, credentials=None):
         asked.update(target=target, key=key, secure=credentials is not None)
@@ -56,7 +56,7 @@ def test_a_program_gets_a_document(run, found, tmp_path):
         (["grpc://"], "names no host and port"),
         ([], "give the URL of one server"),
         (["grpc://a", "grpc://b"], "give the URL of one server"),
-        (["--worker", "--listen", "127.0.0.1:99999999"], "cannot listen"),
+        (["--worker", "--listen", "127.0.0.1:99999999"], "is not an address"),
         (["--worker", "--", "/no/such/program"], "cannot start"),
     ],
 )

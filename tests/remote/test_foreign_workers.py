@@ -76,8 +76,10 @@ def test_the_worker_in_javascript_works_for_a_real_server(node_worker, database)
             )
             try:
                 async with asyncio.timeout(60):
-                    while set(ids) - set(await place.store.run(calls.ended(ids))):  # noqa: ASYNC110
+                    ended: list[int] = []
+                    while len(ended) < len(ids):
                         await asyncio.sleep(0.1)
+                        ended = await place.store.run(calls.ended(ids))
             finally:
                 worker.terminate()
                 await worker.wait()

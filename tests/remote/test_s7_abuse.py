@@ -3,12 +3,14 @@
 import asyncio
 import os
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 import grpc
 import pytest
 
 from faultline.remote.conformance.of_a_server import problem_in
+from faultline.remote.conformance.verdict import Broken
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.store import calls
 from tests.support import new_job
@@ -44,11 +46,13 @@ def test_s7_a_message_of_five_mebibytes_is_refused_and_forgotten(served):
     async def test(place):
         way = place.place()
         huge = client_pb2.SubmitRequest(job=client_pb2.NewJob(task="t", args=b"x" * (5 * MIB)))
-        before = memory()
-        for _ in range(20):
+        before = 0
+        for number in range(25):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await way.ask(way.jobs.Submit, huge)
             assert caught.value.code() is Code.RESOURCE_EXHAUSTED
+            if number == 4:  # by now whatever is kept for the next one is there
+                before = memory()
         assert memory() - before < GROWTH_MAX
         assert await way.submit() > 0
 
@@ -99,12 +103,22 @@ def test_s7_rapid_resets_cost_no_memory_and_no_service(served):
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
         assert memory() - before < GROWTH_MAX
-        assert await way.submit() > 0
         async with asyncio.timeout(10):
+            while not await _served(way):  # noqa: ASYNC110 - streams that are still being closed count
+                await asyncio.sleep(0.05)
             while place.server.gate._calls:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
     served(test)
+
+
+async def _served(way):
+    try:
+        return await way.submit() > 0
+    except grpc.aio.AioRpcError as error:
+        if error.code() is not Code.UNAVAILABLE:
+            raise
+        return False
 
 
 def test_s7_a_flood_of_pings_is_told_to_calm_down(served):
@@ -152,7 +166,7 @@ def test_s7_every_unary_call_needs_a_deadline(served):
 def test_s7_a_worker_that_does_not_wait_for_answers_is_cut_off(served):
     async def test(place):
         async with place.place().session() as talk:
-            for id in range(1, 10):
+            for id in range(1, 6):
                 await talk.say(ask=worker_pb2.Ask(id=id, room=1, wait_ms=20_000))
             assert await talk.ended() is Code.RESOURCE_EXHAUSTED
 
@@ -168,8 +182,9 @@ def test_s7_a_reader_that_never_reads_piles_nothing_up(served):
             await place.store.run(calls.enqueue(new_job(args=text)))
         before = memory()
         async with place.place().session() as talk:
-            for id in range(1, 60):
-                await talk.say(ask=worker_pb2.Ask(id=id, room=1))
+            with suppress(Broken):
+                for id in range(1, 60):
+                    await talk.say(ask=worker_pb2.Ask(id=id, room=1))
             await asyncio.sleep(1.0)
             assert memory() - before < 3 * GROWTH_MAX
 

@@ -15,6 +15,7 @@ from faultline.remote.conformance.exam import Exam
 from faultline.remote.conformance.talk import Place
 from faultline.remote.conformance.verdict import Verdict
 from faultline.rpc.v1 import worker_pb2_grpc
+from faultline.server.config import Address
 
 CONNECT_SECONDS: Final = 10.0
 LEAVE_SECONDS: Final = 10.0
@@ -55,15 +56,16 @@ async def check_worker(
     address: str, command: Sequence[str], told: Told, ready: Callable[[str], None]
 ) -> list[Verdict]:
     """Check a foreign worker: listen, start it if we know how, and judge what it says."""
+    where = Address.parse(address, 0)  # gRPC itself would take any port, modulo 65,536
     exam = Exam()
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0), ("grpc.keepalive_permit_without_calls", 1)])
     worker_pb2_grpc.add_WorkersServicer_to_server(exam, server)  # type: ignore[no-untyped-call]
     try:
-        port = server.add_insecure_port(address)
+        port = server.add_insecure_port(str(where))
     except RuntimeError as error:
-        raise ConfigError(f"cannot listen on {address}: {error}; choose another port") from None
+        raise ConfigError(f"cannot listen on {where}: {error}; choose another port") from None
     await server.start()
-    url = f"grpc://{address.rpartition(':')[0]}:{port}"
+    url = f"grpc://{Address(where.host, port)}"
     ready(url)
     worker = await _started(command, url)
     verdicts = []

@@ -86,7 +86,7 @@ class Talk:
         """Send one message."""
         try:
             await self.call.write(worker_pb2.FromWorker(**message))
-        except asyncio.InvalidStateError:
+        except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
             raise Broken(f"the stream has ended: {await self.call.code()}") from None
 
     async def hear(self, kind: str, seconds: float = HEAR_SECONDS) -> worker_pb2.ToWorker:
@@ -97,9 +97,10 @@ class Talk:
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    message: worker_pb2.ToWorker = await self.call.read()
-                    if message is grpc.aio.EOF:
+                    heard: Any = await self.call.read()
+                    if heard is grpc.aio.EOF:
                         raise Broken(f"the stream ended with {await self.call.code()} before any {kind}")
+                    message: worker_pb2.ToWorker = heard
                     if message.WhichOneof("message") == kind:
                         return message
                     self._heard.append(message)
