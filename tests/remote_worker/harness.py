@@ -42,6 +42,8 @@ class Served:
         return Remote(self.address, Settings(dsn=dsn))
 
     def start(self) -> None:
+        if self._process is not None:
+            self._process.end()
         self.trace = Trace()
         order = {"dsn": self.dsn, "port": self._port, "tick_seconds": 0.25}
         self._process = WorkerProcess(SERVER, order, self.trace, self._keeper, program="server_main")

@@ -16,6 +16,7 @@ from faultline.remote.address import Address
 from faultline.remote.doors import Remote
 from faultline.store import calls
 from faultline.store.run import Store
+from faultline.worker.judge import UNKNOWN_TASK
 from tests.remote_worker.harness import drain, working
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
@@ -246,7 +247,9 @@ def test_an_unknown_task_is_left_for_others(store, served):
 
     drain(served, echo)
 
-    assert outcomes(store, job) == ["snoozed"]
+    assert [(entry.outcome, entry.error) for entry in store.run(calls.history(job))] == [
+        ("snoozed", UNKNOWN_TASK + "nobody_knows_it")
+    ]
     assert store.run(calls.get(job)).attempt == 0
 
 

@@ -42,7 +42,7 @@ class RemoteLine:
             "outcome": self._outcome,
             "refused": self._refused,
             # Asked about tasks that nobody knows, to give their jobs up after a day: the server does that.
-            "get_job": self._nothing,
+            "get_outline": self._nothing,
             "history": self._nothing,
             # Figures that only rows know: the server tells them of the whole database.
             "recoveries": self._nothing,

@@ -1,9 +1,8 @@
 """The pools that handlers borrow from in job.transaction; where there is no database, what says so."""
 
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import NoReturn
 
 from faultline.errors import NoDatabase
-from faultline.store.lean import LeanConnection, PlainConnection
 from faultline.store.run import AsyncStore, Store
 
 
@@ -28,12 +27,12 @@ def _no_database() -> NoDatabase:
 class NoStore(Store):
     """Stands where a worker that works over a server has no database."""
 
-    def connection(self) -> AbstractContextManager[PlainConnection]:
+    def connection(self) -> NoReturn:
         raise _no_database()
 
 
 class NoAsyncStore(AsyncStore):
     """The same for the loop."""
 
-    def connection(self) -> AbstractAsyncContextManager[LeanConnection]:
+    def connection(self) -> NoReturn:
         raise _no_database()

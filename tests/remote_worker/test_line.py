@@ -1,0 +1,111 @@
+"""A line to a server: it knows every call a worker makes, and says what the database would say."""
+
+import inspect
+import re
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from faultline.config import WorkerConfig
+from faultline.errors import CannotConnect, FaultlineError, InputError, LeaseLost, ServerUnavailable
+from faultline.lease import Lease
+from faultline.remote import outcomes, words
+from faultline.remote.address import Address
+from faultline.remote.exchange import Exchange
+from faultline.remote.line import RemoteLine
+from faultline.rpc.v1 import worker_pb2 as rpc
+from faultline.rpc.v1.problem_pb2 import Problem
+from faultline.store import calls
+from faultline.worker import feeder, settle, settler, worker
+
+LEASES = [Lease(number, number + 10, uuid4(), 15.0, 0.0) for number in range(3)]
+
+
+def test_every_call_that_a_worker_makes_can_be_carried():
+    """Or a worker would learn only at work that a new one was forgotten here."""
+    used = {
+        name
+        for module in (feeder, settle, settler, worker)
+        for name in re.findall(r"\bcalls\.(\w+)\(", Path(module.__file__).read_text())
+    }
+    sent = {re.findall(r'Call\(\s*"(\w+)"', inspect.getsource(getattr(calls, name)))[0] for name in used}
+
+    assert len(sent) > 12
+    assert sent == set(RemoteLine(Exchange(Address.read("nowhere")), WorkerConfig())._ways)
+
+
+def settled(*rest: rpc.Unsettled, accepted: int = 0) -> rpc.Settled:
+    return rpc.Settled(accepted=accepted, rest=rest)
+
+
+def unsettled(index: int, why: rpc.Why, code: str = "") -> rpc.Unsettled:
+    refusal = rpc.Refusal(job_id=index, token=index + 10, reason=rpc.REASON_TOKEN_MISMATCH, current_token=99)
+    return rpc.Unsettled(index=index, why=why, refusal=refusal, problem=Problem(code=code))
+
+
+@pytest.mark.parametrize(
+    ("why", "code", "error"),
+    [
+        (rpc.WHY_REFUSED, "", LeaseLost),
+        (rpc.WHY_BUSY, "", outcomes.RowBusy),
+        (rpc.WHY_INVALID, "bad_document", InputError),
+        (rpc.WHY_UNSENT, "database_unavailable", CannotConnect),
+        (rpc.WHY_UNKNOWN, "database_unavailable", ServerUnavailable),
+        (rpc.WHY_UNKNOWN, "unforeseen", FaultlineError),
+        (rpc.WHY_UNSPECIFIED, "", ServerUnavailable),
+    ],
+)
+def test_a_single_settling_raises_what_the_database_would(why, code, error):
+    with pytest.raises(error) as raised:
+        outcomes.answer(settled(unsettled(0, why, code)))
+
+    assert type(raised.value) is error
+
+
+def test_of_a_batch_each_has_its_own_answer():
+    items = outcomes.many(calls.complete_many(LEASES, [None, None, None]).args)
+    mixed = settled(unsettled(0, rpc.WHY_REFUSED), unsettled(1, rpc.WHY_UNKNOWN), accepted=1)
+
+    assert outcomes.answers(items, mixed) == [
+        (0, 10, "refused", "token_mismatch", 99), (1, 11, "alone", "unknown", None),
+    ]  # fmt: skip
+    assert outcomes.answers(items, settled(accepted=3)) == []
+
+
+@pytest.mark.parametrize(
+    ("why", "error"), [(rpc.WHY_UNSENT, CannotConnect), (rpc.WHY_UNKNOWN, ServerUnavailable)]
+)
+def test_trouble_of_a_whole_batch_is_the_servers_and_no_items(why, error):
+    items = outcomes.many(calls.complete_many(LEASES, [None, None, None]).args)
+
+    with pytest.raises(error):
+        outcomes.answers(items, settled(*(unsettled(index, why) for index in range(3))))
+
+
+def test_results_are_parcelled_by_the_servers_limits():
+    items = outcomes.many(calls.complete_many(LEASES, ["x" * 3000] * 3).args)
+
+    by_count = outcomes.parcels(items, rpc.Limits(items_max=2))
+    by_weight = outcomes.parcels(items, rpc.Limits(message_bytes_max=5000))
+    assert [len(parcel) for parcel in by_count] == [2, 1]
+    assert [len(parcel) for parcel in by_weight] == [1, 1, 1]
+    assert list(outcomes.parcels([], rpc.Limits())) == []
+
+
+def test_a_beat_that_is_answered_wrongly_renews_nothing():
+    asked = words.proofs(calls.heartbeat(LEASES, timedelta(seconds=1)).args)
+
+    with pytest.raises(ServerUnavailable):
+        words.beaten(asked, rpc.Beaten(answers=[rpc.PULSE_HELD]))
+    with pytest.raises(CannotConnect):
+        words.beaten(asked, rpc.Beaten(trouble=rpc.Trouble()))
+    unknown = words.beaten(asked, rpc.Beaten(answers=[rpc.PULSE_UNSPECIFIED] * 3))
+    assert {answer for _, _, answer in unknown} == {"busy"}
+
+
+def test_a_claim_in_trouble_says_whether_it_may_have_been_granted():
+    for unknown, error in ((True, ServerUnavailable), (False, CannotConnect)):
+        with pytest.raises(error):
+            words.claimed(rpc.Assignments(trouble=rpc.Trouble(unknown=unknown)), timedelta(seconds=1))
