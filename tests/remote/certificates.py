@@ -1,5 +1,6 @@
 """Certificates for a test: an authority, and what it signs, made by the openssl program."""
 
+import secrets
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -56,15 +57,16 @@ class Authority:
         home = self.folder / "ca"
         home.mkdir(exist_ok=True)
         (home / "index.txt").touch()
+        (home / "serial").write_text(f"{secrets.token_hex(8)}\n")
         config = home / "ca.cnf"
         config.write_text(
             f"[ca]\ndefault_ca=us\n[us]\ndir={home}\nnew_certs_dir={home}\ndatabase={home}/index.txt\n"
+            f"serial={home}/serial\n"
             "default_md=sha256\npolicy=any\n[any]\ncommonName=supplied\n"
         )
         _openssl(
-            "ca", "-batch", "-rand_serial", "-config", config, "-cert", self.pair.cert,
-            "-keyfile", self.pair.key, "-in", request, "-startdate", "20240101000000Z", "-enddate", "20240201000000Z",
-            "-extfile", extensions, "-notext", "-out", out,
+            "ca", "-batch", "-config", config, "-cert", self.pair.cert, "-keyfile", self.pair.key,
+            "-in", request, "-startdate", "20240101000000Z", "-enddate", "20240201000000Z", "-extfile", extensions, "-notext", "-out", out,
         )  # fmt: skip
 
 
