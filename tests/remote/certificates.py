@@ -66,7 +66,8 @@ class Authority:
         )
         _openssl(
             "ca", "-batch", "-config", config, "-cert", self.pair.cert, "-keyfile", self.pair.key,
-            "-in", request, "-startdate", "20240101000000Z", "-enddate", "20240201000000Z", "-extfile", extensions, "-notext", "-out", out,
+            "-in", request, "-startdate", "20240101000000Z", "-enddate", "20240201000000Z",
+            "-extfile", extensions, "-notext", "-out", out,
         )  # fmt: skip
 
 

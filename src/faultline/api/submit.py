@@ -11,6 +11,7 @@ from faultline.api.asked import Asked
 from faultline.api.desk import Desk
 from faultline.api.problems import OVERLOADED, Refused
 from faultline.api.submission import decode_many, decode_one
+from faultline.telemetry.tracing import context_of
 
 SUBMIT: Final = "/api/v1/jobs"
 SUBMIT_MANY: Final = "/api/v1/jobs/batch"
@@ -23,6 +24,9 @@ async def submit_one(desk: Desk, asked: Asked, caller: Caller, body: bytes, answ
     caller.require("enqueue")
     new = decode_one(body, asked.headers.get(b"idempotency-key"))
     caller.require("enqueue", new.queue)
+    if (parent := asked.headers.get(b"traceparent")) is not None:
+        trace = context_of(parent, asked.headers.get(b"tracestate"))
+        new = msgspec.structs.replace(new, trace=trace)
     if desk.gatherer.is_full:
         raise Refused(OVERLOADED, "too many jobs wait to be stored", 1)
     job_id, is_new = await desk.gatherer.add(new)
