@@ -59,11 +59,11 @@ class Authority:
         config = home / "ca.cnf"
         config.write_text(
             f"[ca]\ndefault_ca=us\n[us]\ndir={home}\nnew_certs_dir={home}\ndatabase={home}/index.txt\n"
-            "default_md=sha256\npolicy=any\n[any]\ncommonName=supplied\n"
+            "rand_serial=yes\ndefault_md=sha256\npolicy=any\n[any]\ncommonName=supplied\n"
         )
         _openssl(
-            "ca", "-batch", "-rand_serial", "-config", config, "-cert", self.pair.cert,
-            "-keyfile", self.pair.key, "-in", request, "-startdate", "20240101000000Z", "-enddate", "20240201000000Z",
+            "ca", "-batch", "-config", config, "-cert", self.pair.cert, "-keyfile", self.pair.key,
+            "-in", request, "-startdate", "20240101000000Z", "-enddate", "20240201000000Z",
             "-extfile", extensions, "-notext", "-out", out,
         )  # fmt: skip
 
