@@ -1,6 +1,5 @@
 """Certificates for a test: an authority, and what it signs, made by the openssl program."""
 
-import secrets
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -57,12 +56,10 @@ class Authority:
         home = self.folder / "ca"
         home.mkdir(exist_ok=True)
         (home / "index.txt").touch()
-        (home / "serial").write_text(f"{secrets.token_hex(8)}\n")
         config = home / "ca.cnf"
         config.write_text(
             f"[ca]\ndefault_ca=us\n[us]\ndir={home}\nnew_certs_dir={home}\ndatabase={home}/index.txt\n"
-            f"serial={home}/serial\n"
-            "default_md=sha256\npolicy=any\n[any]\ncommonName=supplied\n"
+            "rand_serial=yes\ndefault_md=sha256\npolicy=any\n[any]\ncommonName=supplied\n"
         )
         _openssl(
             "ca", "-batch", "-config", config, "-cert", self.pair.cert, "-keyfile", self.pair.key,

@@ -67,9 +67,10 @@ async def check_worker(
     await server.start()
     url = f"grpc://{Address(where.host, port)}"
     ready(url)
-    worker = await _started(command, url)
+    worker = None
     verdicts = []
     try:
+        worker = await _started(command, url)
         for check in of_a_worker.CHECKS:
             verdicts.append(await check.judge(exam))
             told(verdicts[-1])
