@@ -220,11 +220,11 @@ def test_a_result_that_comes_late_is_refused_and_recorded_once(store, served, ca
         (token, "token_mismatch", 1)
     ]
     assert state_of(store, job) == "running"
-    (event,) = [record for record in caplog.records if getattr(record, "event", "") == "stale_write_blocked"]
-    assert (event.facts["stale_token"], event.facts["current_token"]) == (token, token + 1)
+    blocked = [one.facts for one in caplog.records if getattr(one, "event", "") == "stale_write_blocked"]
+    assert [(facts["stale_token"], facts["current_token"]) for facts in blocked] == [(token, token + 1)]
 
 
-def test_a_single_settling_that_is_refused_is_recorded_once(database, store, served):
+def test_a_single_settling_that_is_refused_is_recorded_once(store, served, caplog):
     began, go = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -240,6 +240,8 @@ def test_a_single_settling_that_is_refused_is_recorded_once(database, store, ser
         refusals = eventually(lambda: store.run(calls.refusals(job)))
 
     assert [(refusal.reason, refusal.times) for refusal in refusals] == [("token_mismatch", 1)]
+    blocked = [one for one in caplog.records if getattr(one, "event", "") == "stale_write_blocked"]
+    assert [event.facts["reason"] for event in blocked] == ["token_mismatch"]
 
 
 def test_an_unknown_task_is_left_for_others(store, served):
