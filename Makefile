@@ -6,6 +6,9 @@ ARGS  ?=
 NAME  ?= lease-race
 UV    ?= uv
 
+# Tests and proofs start thousands of processes: without bytecode on disk each would compile us anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 CANDIDATES = python3 python3.14 python3.13 python3.12 python3.11
 USABLE     = import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHON    ?= $(shell for p in $(CANDIDATES); do $$p -c '$(USABLE)' >/dev/null 2>&1 && echo $$p && break; done)
