@@ -94,7 +94,7 @@ def _waited(row: Row) -> float:
     """Seconds from when it was due to its claim, by the database's clock; not a number where no row tells."""
     due_at, claimed_at = row[16], row[17]
     if type(due_at) is int:  # as a worker's own line reads it: microseconds
-        return (claimed_at - due_at) / 1e6
+        return float(claimed_at - due_at) / 1e6
     if due_at is None or claimed_at is None:
         return math.nan
     return float((claimed_at - due_at).total_seconds())
