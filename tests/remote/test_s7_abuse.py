@@ -47,7 +47,7 @@ def test_s7_a_message_of_five_mebibytes_is_refused_and_forgotten(served):
         way = place.place()
         huge = client_pb2.SubmitRequest(job=client_pb2.NewJob(task="t", args=b"x" * (5 * MIB)))
         before = 0
-        for number in range(25):
+        for number in range(12):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await way.ask(way.jobs.Submit, huge)
             assert caught.value.code() is Code.RESOURCE_EXHAUSTED
