@@ -1,6 +1,7 @@
 """Case S2: every call without a key, with one that opens nothing, without the scope, for another queue."""
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -9,6 +10,7 @@ import pytest
 
 from faultline.remote.conformance.of_a_server import problem_in
 from faultline.remote.conformance.talk import Place, done, proof
+from faultline.remote.conformance.verdict import Broken
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.store import calls
 from tests.support import new_job
@@ -45,7 +47,8 @@ async def _refused(place: Place, name: str) -> grpc.aio.AioRpcError:
 
 async def _session_ends_with(place: Place) -> Code:
     talk = place.stream()
-    await talk.say(hello=place.hello())
+    with suppress(Broken):  # it may have ended before the first word
+        await talk.say(hello=place.hello())
     return await talk.ended()
 
 

@@ -107,8 +107,8 @@ asyncio.run(main())
 
 
 def test_a_worker_that_breaks_the_protocol_is_told_so(monkeypatch):
-    monkeypatch.setattr("faultline.remote.conformance.of_a_worker.PATIENCE", 2.0)
-    monkeypatch.setattr("faultline.remote.conformance.exam.PATIENCE", 0.2)
+    monkeypatch.setattr("faultline.remote.conformance.of_a_worker.PATIENCE", 1.5)
+    monkeypatch.setattr("faultline.remote.conformance.exam.PATIENCE", 0.1)
     told: list[Any] = []
 
     verdicts = asyncio.run(

@@ -70,6 +70,7 @@ class GrpcServer:
             names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._server)
         self.port = self._bind()
+        await self._say_well(await self._is_well())
         await self._server.start()
         parts = [self.bell.poll(), self._watch()]
         if self._store.listens:
@@ -123,13 +124,13 @@ class GrpcServer:
     async def _watch(self) -> None:
         """Keep the health service true: serving while the database answers and its schema is ours."""
         while True:
-            well = await self._is_well()
-            said = (
-                health_pb2.HealthCheckResponse.SERVING if well else health_pb2.HealthCheckResponse.NOT_SERVING
-            )
-            for name in ("", *SERVICES):
-                await self._health.set(name, said)
+            await self._say_well(await self._is_well())
             await asyncio.sleep(HEALTH_EVERY)
+
+    async def _say_well(self, well: bool) -> None:
+        words = health_pb2.HealthCheckResponse
+        for name in ("", *SERVICES):
+            await self._health.set(name, words.SERVING if well else words.NOT_SERVING)
 
     async def _is_well(self) -> bool:
         with contextlib.suppress(FaultlineError, TimeoutError, OSError):
