@@ -47,19 +47,13 @@ class Server(Protocol):
     def drop_database(self, name: str) -> None: ...
 
 
-class ReachedServer:
-    """A server as tests reach it, whoever runs it: databases come and go over one connection that is kept.
+class Databases:
+    """Databases come and go over one connection that is kept: a new one for each would cost as much again."""
 
-    A connection of its own for each would cost half as much again as the copy that it asks for.
-    """
-
-    def __init__(self, dsn: str, *, is_borrowed: bool = False) -> None:
-        self.is_borrowed = is_borrowed
-        self._dsn = dsn
-        self._conn = psycopg.connect(dsn, autocommit=True)
+    _kept: psycopg.Connection[Any] | None = None
 
     def dsn(self, database: str = "") -> str:
-        return make_conninfo(self._dsn, dbname=database) if database else self._dsn
+        raise NotImplementedError
 
     def create_database(self, name: str, template: str | None = None) -> None:
         # Files are copied in a third of the time that writing them all to the log takes.
@@ -74,26 +68,51 @@ class ReachedServer:
             time.sleep(0.002)
         self._conn.execute(SQL("drop database if exists {} with (force)").format(Identifier(name)))
 
+    @property
+    def _conn(self) -> psycopg.Connection[Any]:
+        if self._kept is None:
+            self._kept = psycopg.connect(self.dsn(), autocommit=True)
+        return self._kept
+
     def close(self) -> None:
-        self._conn.close()
+        if self._kept is not None:
+            self._kept.close()
+
+
+class BorrowedServer(Databases):
+    """A server that somebody else runs; we only come and go with databases of our own."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+
+    def dsn(self, database: str = "") -> str:
+        return make_conninfo(self._dsn, dbname=database) if database else self._dsn
+
+
+class OwnServer(Databases, EmbeddedServer):
+    """A server of this run, shared by its processes."""
+
+    def dsn(self, database: str = "postgres") -> str:
+        return EmbeddedServer.dsn(self, database)
+
+    def close(self) -> None:
+        Databases.close(self)
+        EmbeddedServer.close(self)
 
 
 @pytest.fixture(scope="session")
-def server(testrun_uid: str) -> Iterator[ReachedServer]:
+def server(testrun_uid: str) -> Iterator[Server]:
     """One server for the run: the first process that asks starts it, others join, the last one stops it."""
     if dsn := os.environ.get("FAULTLINE_TEST_DSN"):
-        with closing(ReachedServer(dsn, is_borrowed=True)) as reached:
-            yield reached
+        with closing(BorrowedServer(dsn)) as borrowed:
+            yield borrowed
         return
     folder = _quick_folder() / f"faultline-tests-{testrun_uid}"
     # Without fsync: nothing here outlives the run. Crash drills start servers of their own, with it.
     # The order of commits is written down for the explorer, which asks what came first.
     settings = {"max_connections": "400", "track_commit_timestamp": "on"}
-    with (
-        EmbeddedServer.open(folder, fsync=False, keep=False, settings=settings) as ours,
-        closing(ReachedServer(ours.dsn())) as reached,
-    ):
-        yield reached
+    with OwnServer.open(folder, fsync=False, keep=False, settings=settings) as ours:
+        yield ours
 
 
 def _quick_folder() -> Path:
@@ -105,19 +124,20 @@ def _quick_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
-def template(server: ReachedServer, testrun_uid: str, worker_id: str) -> Iterator[str]:
+def template(server: Server, testrun_uid: str, worker_id: str) -> Iterator[str]:
     """The name of a migrated database that nobody is connected to, made once for the run."""
     if ready := os.environ.get("FAULTLINE_TEST_TEMPLATE"):
         yield ready
         return
-    name = f"faultline_template_{testrun_uid[:12]}" + (f"_{worker_id}" if server.is_borrowed else "")
+    borrowed = isinstance(server, BorrowedServer)
+    name = f"faultline_template_{testrun_uid[:12]}" + (f"_{worker_id}" if borrowed else "")
     with psycopg.connect(server.dsn(), autocommit=True) as conn:
         # One process migrates, the others wait for it here; the lock goes with this connection.
         conn.execute("select pg_advisory_lock(hashtext(%s))", [name])
         if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
             _make_template(server, conn, name)
     yield name
-    if server.is_borrowed:
+    if borrowed:
         server.drop_database(name)
 
 

@@ -54,6 +54,7 @@ def test_the_shipped_functions_are_back_when_a_scenario_is_over(staged, db):
     def sources():
         return db.execute(
             "select proname, prosrc from pg_proc where pronamespace = 'faultline'::regnamespace"
+            " order by proname, oid"
         ).fetchall()
 
     before = sources()

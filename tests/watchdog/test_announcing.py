@@ -13,6 +13,10 @@ from tests.support import claim_one, enqueue
 from tests.worker.harness import eventually, rows
 
 TICK = timedelta(minutes=1)  # long, so that the time a test takes is nothing beside it
+ASKING_TO_LEAD = (
+    "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+    " and query like '%faultline.lead(%'"
+)
 
 
 @pytest.fixture
@@ -124,6 +128,7 @@ def test_who_stands_by_does_not_ask_to_lead(database, store):
 def test_a_leader_that_leaves_lets_the_next_one_lead_at_once(database, store, guard):
     leaving = guard("leaving")
     first = eventually(lambda: rows(database, "select leader from faultline.rounds where leader is not null"))
+    eventually(lambda: not rows(database, ASKING_TO_LEAD))  # it has read the answer: now it knows, too
     leaving.leave()
 
     assert rows(database, "select leads_until <= faultline.now() from faultline.rounds") == [(True,)]
