@@ -28,9 +28,12 @@ def test_d16_a_claim_touches_few_pages_of_a_table_that_nobody_vacuums(store, db)
     store.run(calls.floors())
     store.run(calls.floors())
     enqueue(store)
-    pages_of_a_claim(db)  # the first call of a session reads the catalog
-    enqueue(store)
     (pages,) = db.execute("select pg_relation_size('faultline.active') / 8192").fetchone()
     assert pages > 200
 
-    assert pages_of_a_claim(db) < pages / 2
+    # The least of four: the first call of a session reads the catalog, and so does one after somebody's ANALYZE.
+    touched = []
+    for _ in range(4):
+        enqueue(store)
+        touched.append(pages_of_a_claim(db))
+    assert min(touched) < pages / 2

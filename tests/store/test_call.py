@@ -38,7 +38,8 @@ SAMPLES = {
     "expires_at": datetime(2100, 1, 1, tzinfo=UTC), "overlap": timedelta(days=1),
     "acts_retention": timedelta(days=365),
     "states": ["dead"], "key": "k", "ids": [1], "since": datetime(2026, 1, 1, tzinfo=UTC),
-    "signature": "SIGSEGV", "alone": True, "max_crashes": 3,
+    "signature": "SIGSEGV", "alone": True, "max_crashes": 3, "named": [(1, 2)],
+    "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 }  # fmt: skip
 KEYED = new_job(
     key="k", key_for=timedelta(0), priority=1, run_at=datetime(2026, 1, 1, tzinfo=UTC), delay=timedelta(0),

@@ -160,12 +160,12 @@ Named = tuple[int, int]
 """A lease by its job and token: enough to ask about it, and not to write."""
 
 
-def recoveries(leases: Sequence[Named]) -> Call[list[float]]:
-    return Call("recoveries", _named(leases), read=rows.column)
+def recoveries(named: Sequence[Named]) -> Call[list[float]]:
+    return Call("recoveries", _named(named), read=rows.column)
 
 
-def zombies(leases: Sequence[Named]) -> Call[list[float]]:
-    return Call("zombies", _named(leases), read=rows.column)
+def zombies(named: Sequence[Named]) -> Call[list[float]]:
+    return Call("zombies", _named(named), read=rows.column)
 
 
 def metrics() -> Call[list[Figure]]:

@@ -36,7 +36,7 @@ begin
   union all
   -- Sessions of others are visible to members of pg_read_all_stats only; to anyone else this is the oldest of our own.
   select 'oldest_transaction_seconds', '{}',
-         coalesce(max(extract(epoch from clock_timestamp() - session.xact_start)), 0)::double precision
+         coalesce(max(extract(epoch from moment - session.xact_start)), 0)::double precision
   from pg_stat_activity as session
   where session.pid <> pg_backend_pid() and session.backend_type = 'client backend' and session.datname = current_database();
 end;
