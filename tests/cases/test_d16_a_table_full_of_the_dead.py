@@ -31,7 +31,7 @@ def test_d16_a_claim_touches_few_pages_of_a_table_that_nobody_vacuums(store, db)
     (pages,) = db.execute("select pg_relation_size('faultline.active') / 8192").fetchone()
     assert pages > 200
 
-    # The least of four: the first call of a session reads the catalog, and so does one after somebody's ANALYZE.
+    # The least of four: the first call of a session reads the catalog, and so does one after an ANALYZE.
     touched = []
     for _ in range(4):
         enqueue(store)
