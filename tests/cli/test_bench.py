@@ -113,9 +113,7 @@ def test_an_interrupted_bench_leaves_nothing_behind(start, server):
     bench.send_signal(signal.SIGINT)
     try:
         _, said = bench.communicate(timeout=15)
-    except (
-        subprocess.TimeoutExpired
-    ):  # it came as a process was being started, and was lost
+    except subprocess.TimeoutExpired:  # it came as a process was being started, and was lost
         bench.send_signal(signal.SIGINT)
         _, said = bench.communicate(timeout=60)
 
