@@ -81,7 +81,10 @@ def test_a_killed_pacemaker_is_replaced_and_no_lease_is_lost(database, store, re
 
 def test_it_goes_when_its_worker_is_killed(database, store, real_worker):
     worker = real_worker()
+    enqueue(store, task="nap", args='{"seconds": 60}')
     pacemaker = worker.pacemaker()
+    # Nothing is claimed before it beats: killed any earlier, it would end for want of orders.
+    eventually(lambda: rows(database, "select 1 from faultline.active where claim is not null"))
 
     worker.signal(signal.SIGKILL)
     worker.wait()
