@@ -99,7 +99,7 @@ async def _play(wanted: Wanted, how: How, folder: Path, pair: Pair, outcome: Out
         facts, findings = await close_up(stage, pair, promised_until=promised_until)
         outcome.findings += [replace(finding, phase=how) for finding in (*findings, drained)]
         refused = await asyncio.to_thread(_one, pair, REFUSED) - refused_before
-        _count(how, facts, refused, promised_until, outcome)
+        _count(how, facts, refused, _without_a_trace(stage.posts["trapped"].log), outcome)
 
 
 async def _lose_the_primary(stage: Arena, pair: Pair, how: How) -> float:
@@ -130,7 +130,12 @@ def _one(pair: Pair, question: str) -> int:
         return int(row[0]) if row else 0
 
 
-def _count(how: How, facts: Facts, refused: int, promised_until: float, outcome: Outcome) -> None:
+def _without_a_trace(log: Path) -> int:
+    """How often the one that slept was told that nothing is left of its job: it was taken back whole."""
+    return log.read_text(errors="replace").count('"error": "OutcomeUnknown: ')
+
+
+def _count(how: How, facts: Facts, refused: int, traceless: int, outcome: Outcome) -> None:
     answered = [note for note in facts.notes if note["said"] == "ok"]
     there = {(job, standing.request) for job, standing in facts.jobs.items()}
     lost = sum((note["job"], note["request"]) not in there for note in answered)
@@ -138,7 +143,8 @@ def _count(how: How, facts: Facts, refused: int, promised_until: float, outcome:
         f"{how} failover: enqueues answered": len(answered),
         f"{how} failover: of these taken back": lost,
         f"{how} failover: writes from before it refused": refused,
+        f"{how} failover: of a job that was taken back": traceless,
     }
-    outcome.sometimes[f"{how} failover: a write from before it was refused"] = refused
+    outcome.sometimes[f"{how} failover: a write from before it came to nothing"] = refused + traceless
     if how == "lossy":
         outcome.sometimes["lossy failover: something was taken back"] = lost
