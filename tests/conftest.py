@@ -8,6 +8,7 @@ database on a server of your own that is migrated already, to be copied.
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -98,6 +99,15 @@ class OwnServer(Databases, EmbeddedServer):
     def close(self) -> None:
         Databases.close(self)
         EmbeddedServer.close(self)
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """What a test does to SIGINT ends with it: processes started later would inherit that it is ignored."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if signal.getsignal(signal.SIGINT) is not before:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")
