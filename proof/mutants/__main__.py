@@ -60,7 +60,7 @@ def _try(chosen: Sequence[Mutant], dsn: str, jobs: int) -> list[Verdict]:
         def tell(verdict: Verdict) -> None:
             bar.update(task, advance=1, description=f"{verdict.word}: {verdict.mutant.name}")
             if verdict.word != "killed":
-                bar.console.print(f"[red]{verdict.word}[/]: {verdict.mutant.name}", verdict.said, markup=True)
+                bar.console.print(_line(verdict))
 
         return court.try_all(chosen, dsn, jobs, tell)
 
@@ -76,7 +76,16 @@ def _print(verdicts: Sequence[Verdict], seconds: float) -> None:
     console = Console()
     console.print(table)
     killed = sum(verdict.word == "killed" for verdict in verdicts)
+    for verdict in verdicts:  # behind the table, whose end is all that some logs keep
+        if verdict.word != "killed":
+            console.print(_line(verdict))
     console.print(f"{killed} of {len(verdicts)} mutants were killed, in {seconds:.0f} s")
+
+
+def _line(verdict: Verdict) -> str:
+    """What became of one, and by what it was decided."""
+    told = f"{verdict.mutant.name} ({verdict.mutant.test}) {verdict.first} {verdict.said}"
+    return f"[{COLOURS[verdict.word]}]{verdict.word}[/]: {escape(told)}"
 
 
 if __name__ == "__main__":

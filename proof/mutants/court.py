@@ -51,7 +51,11 @@ def a_template(dsn: str) -> Iterator[str]:
 
 
 def try_all(mutants: Sequence[Mutant], dsn: str, jobs: int, tell: Tell) -> list[Verdict]:
-    """A verdict for each, in their order; each is told as soon as it is known."""
+    """A verdict for each, in their order; each is told as soon as it is known.
+
+    Whatever was not killed stands a second trial, alone: a crowded machine can hide what a test waits for, or make it
+    red for a reason of its own.
+    """
     with sandboxes() as folder, a_template(dsn) as template, ThreadPoolExecutor(jobs) as pool:
         # Those that wait for real workers first: a long one at the end would leave the other side idle.
         order = sorted(range(len(mutants)), key=lambda number: "worker" not in mutants[number].test)
@@ -62,6 +66,10 @@ def try_all(mutants: Sequence[Mutant], dsn: str, jobs: int, tell: Tell) -> list[
         for trial in as_completed(waiting):
             verdicts[waiting[trial]] = verdict = trial.result()
             tell(verdict)
+        for number, first in verdicts.items():
+            if first.word != "killed":
+                verdicts[number] = again = stand(mutants[number], number, folder, dsn, template)
+                tell(again)
     return [verdicts[number] for number in range(len(mutants))]
 
 

@@ -9,6 +9,7 @@ import pytest
 from proof.mutants import court, page
 from proof.mutants.mutant import PACKAGE, PROMISES, ROOT, Mutant, Patch, sql
 from proof.mutants.table import MUTANTS
+from proof.mutants.trial import Verdict
 
 MUTANTS_MIN = 35
 
@@ -64,6 +65,22 @@ def test_the_court_tells_the_killed_from_the_living_and_the_unfit(server):
     table = page.rendered(verdicts, "18.0", date(2026, 1, 2))
     assert table.startswith("4 mutants, 1 killed, 3 alive or unfit; 2026-01-02")
     assert "| G3 | plain | `fence.sql` | a fenced job cannot be reaped (`tests/promises/" in table
+
+
+def test_whoever_was_not_killed_stands_a_second_trial_alone(server, monkeypatch):
+    words = iter(["unfit", "killed"])
+    said = []
+
+    def stand(mutant, *anything):
+        return Verdict(mutant, next(words), "", "", 0.0)
+
+    monkeypatch.setattr(court, "stand", stand)
+    mutant = Mutant("plain", "G3", FENCED, ())
+
+    verdicts = court.try_all([mutant], server.dsn(), 2, lambda verdict: said.append(verdict.word))
+
+    assert [verdict.word for verdict in verdicts] == ["killed"]
+    assert said == ["unfit", "killed"]
 
 
 def test_the_page_holds_the_table_of_all_mutants():

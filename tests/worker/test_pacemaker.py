@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import uuid4
 
@@ -239,6 +240,17 @@ def test_a_pulse_is_missed_when_neither_loop_nor_processor_moved_for_a_lease(mon
 def test_a_process_that_is_not_there_has_no_pulse():
     assert read_vital(2**22 - 1).state == "X"
     assert read_vital(os.getpid()).state in "RS"
+
+
+def test_a_worker_that_goes_while_it_is_looked_at_is_gone(monkeypatch):
+    """Between the opening of its file in /proc and the reading of it: the kernel then says ESRCH."""
+
+    def read_bytes(path):
+        raise ProcessLookupError
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+
+    assert read_vital(os.getpid()).state == "X"
 
 
 def test_each_renewal_is_told_as_a_heartbeat(database, store, caplog):

@@ -56,6 +56,6 @@ def _from_proc(pid: int) -> Vital:
     try:
         # After the name in parentheses, which may itself hold spaces and parentheses.
         fields = PROC.joinpath(str(pid), "stat").read_bytes().rpartition(b")")[2].split()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone before it was opened, or while it was read
         return Vital("X", "")
     return Vital(fields[0].decode(), f"{fields[11].decode()}+{fields[12].decode()}")
