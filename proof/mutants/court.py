@@ -53,8 +53,8 @@ def a_template(dsn: str) -> Iterator[str]:
 def try_all(mutants: Sequence[Mutant], dsn: str, jobs: int, tell: Tell) -> list[Verdict]:
     """A verdict for each, in their order; each is told as soon as it is known.
 
-    Whatever was not killed stands a second trial, alone: a crowded machine can hide what a test waits for, or make it
-    red for a reason of its own.
+    Whatever was not killed stands a second trial, alone: a crowded machine can hide what a test waits for, or
+    make it red for a reason of its own.
     """
     with sandboxes() as folder, a_template(dsn) as template, ThreadPoolExecutor(jobs) as pool:
         # Those that wait for real workers first: a long one at the end would leave the other side idle.

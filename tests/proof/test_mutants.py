@@ -2,6 +2,7 @@
 
 import ast
 import shutil
+from collections.abc import Iterator
 from datetime import date
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from proof.mutants import court, page
 from proof.mutants.mutant import PACKAGE, PROMISES, ROOT, Mutant, Patch, sql
 from proof.mutants.table import MUTANTS
-from proof.mutants.trial import Verdict
+from proof.mutants.trial import Verdict, Word
 
 MUTANTS_MIN = 35
 
@@ -68,7 +69,7 @@ def test_the_court_tells_the_killed_from_the_living_and_the_unfit(server):
 
 
 def test_whoever_was_not_killed_stands_a_second_trial_alone(server, monkeypatch):
-    words = iter(["unfit", "killed"])
+    words: Iterator[Word] = iter(["unfit", "killed"])
     said = []
 
     def stand(mutant, *anything):
