@@ -2,6 +2,7 @@
 
 from proof.mutants import (
     of_access,
+    of_cancels,
     of_crashes,
     of_metrics,
     of_ownership,
@@ -29,4 +30,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_remote_worker.MUTANTS,
     *of_the_server.MUTANTS,
     *of_the_api.MUTANTS,
+    *of_cancels.MUTANTS,
 )

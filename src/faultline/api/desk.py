@@ -2,10 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
+
+import psycopg
 
 from faultline.access import Acting, Caller, Doorman, acting
 from faultline.api.drilling import Drilling
@@ -15,10 +17,12 @@ from faultline.api.waits import Waits
 from faultline.client.sender import Sender
 from faultline.client.stores import Stores
 from faultline.config import Settings
-from faultline.errors import ServerUnavailable
+from faultline.errors import FaultlineError, ServerUnavailable
 from faultline.server.limits import Limits
+from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.connect import agreet
+from faultline.store.news import JOBS_MAX
 from faultline.store.run import AsyncStore
 
 T = TypeVar("T")
@@ -79,6 +83,8 @@ class Desk:
         self.feed = Feed(self.run, limits.subscribers_max, limits.events_buffered_max)
         self.drilling = Drilling(store.dsn, limits.drills_at_once_max)
         self.metrics = metrics or no_metrics
+        self.cancelled: Callable[[int], None] = lambda job_id: None
+        """Told of each job that is cancelled here; where gRPC is served, its sessions."""
         self.draining = asyncio.Event()
         self._clock = time.monotonic
         self._looked_at = float("-inf")
@@ -95,6 +101,17 @@ class Desk:
         async with asyncio.timeout(self.config.limits.answer_seconds_max):
             async with acting(self.store, caller, reason) as act:
                 yield act
+
+    async def tell_cancelled(self, job_ids: Sequence[int]) -> None:
+        """Have whoever runs these jobs told now: here, at other replicas, and where workers listen.
+
+        Only a hint: the next beat of each says it as well.
+        """
+        for job_id in job_ids:
+            self.cancelled(job_id)
+        with suppress(FaultlineError, psycopg.Error, TimeoutError):
+            for start in range(0, len(job_ids), JOBS_MAX):
+                await self.run(calls.wake_cancelled(job_ids[start : start + JOBS_MAX]))
 
     async def check_ready(self) -> None:
         """Raise what is wrong with the database or its schema; looked at once a second, however many ask."""

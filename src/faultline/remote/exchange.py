@@ -12,6 +12,7 @@ from faultline.remote.session import Session
 from faultline.rpc.v1.worker_pb2 import Hello, Limits, Notice, OutcomeRequest, Welcome
 from faultline.store.line import CALL_SECONDS_MAX
 from faultline.store.listen import Heard
+from faultline.store.news import of_cancelled
 
 GREET_SECONDS_MAX: Final = 10.0
 
@@ -137,10 +138,12 @@ class Exchange:
             self._hear(None)
 
     def _take(self, session: Session, notice: Notice) -> None:
-        """News from the server. That a job was cancelled the pacemaker hears as well, with its next beat."""
+        """News from the server. Of a cancelled job the pacemaker would hear as well, with its next beat."""
         match notice.WhichOneof("news"):
             case "wake":
                 self._hear(notice.wake)
+            case "cancel":
+                self._heard(of_cancelled([notice.cancel.job_id]))
             case "deaf":
                 self._hear(None)
             case "drain" if self._session is session:

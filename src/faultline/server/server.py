@@ -33,8 +33,9 @@ FILES_WANTED: Final = 16_384
 class Grpc(Protocol):
     """What we ask of the gRPC server."""
 
-    async def start(self) -> Any: ...
+    async def start(self) -> int: ...
     async def stop(self, grace: float) -> Any: ...
+    def cancelled(self, job_id: int) -> None: ...
 
 
 class Server:
@@ -49,6 +50,8 @@ class Server:
         self.ready = asyncio.Event()
         self.http: Address | None = None
         """Where it listens for HTTP, once it is ready; the port is known by then also if it was 0."""
+        self.grpc: Address | None = None
+        """The same for gRPC."""
         self._stopping = asyncio.Event()
         self._http: HttpServer | None = None
 
@@ -89,11 +92,14 @@ class Server:
         if self.config.http is not None:
             app = create_app(store, doorman, api_config(self.config), metrics_of(store))
             desk = app.state.desk
+            if grpc is not None:
+                desk.cancelled = grpc.cancelled
             parts.append(asyncio.create_task(self._listen(app, self.config.http)))
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             if grpc is not None:
-                await grpc.start()
+                assert self.config.grpc is not None
+                self.grpc = Address(self.config.grpc.host, await grpc.start())
             self.ready.set()
             await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
         finally:

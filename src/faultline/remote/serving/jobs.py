@@ -3,15 +3,17 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
+import psycopg
 
 from faultline.access import Caller, acting
 from faultline.client.sender import Sender
 from faultline.client.stores import Stores
 from faultline.config import Settings
-from faultline.errors import InputError, JobNotFound, OutOfBounds
+from faultline.errors import FaultlineError, InputError, JobNotFound, OutOfBounds
 from faultline.job import JobInfo
 from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.gate import Context, Gate, unary
@@ -98,6 +100,8 @@ class JobsService(client_pb2_grpc.JobsServicer):
         async with acting(self._store, caller, reason) as act:
             await act.run(calls.cancel(request.id, reason))
         self._cancelled(request.id)
+        with suppress(FaultlineError, psycopg.Error):  # for other replicas, and for workers that listen
+            await self._store.run(calls.wake_cancelled([request.id]))
         return client_pb2.CancelResponse()
 
     async def _find(self, job_id: int, caller: Caller, scope: str) -> JobInfo:

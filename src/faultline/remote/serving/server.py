@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha import reflection
 from faultline.access import Doorman
 from faultline.errors import ConfigError, FaultlineError
 from faultline.remote.serving.bell import Bell
+from faultline.remote.serving.cancels import Cancels
 from faultline.remote.serving.config import GrpcConfig, TlsFiles
 from faultline.remote.serving.desk import Desk
 from faultline.remote.serving.gate import Gate
@@ -23,6 +24,7 @@ from faultline.rpc.v1 import client_pb2, client_pb2_grpc, worker_pb2, worker_pb2
 from faultline.server.config import ServerConfig
 from faultline.store.connect import agreet
 from faultline.store.listen import listen
+from faultline.store.news import cancelled_in
 from faultline.store.run import AsyncStore
 
 log = logging.getLogger("faultline.remote")
@@ -54,6 +56,7 @@ class GrpcServer:
         self.desk = Desk(store, self.config, self.bell)
         self.workers = WorkersService(self.desk, self.gate, self.spawn)
         self.jobs = JobsService(store, self.config, self.gate, self.workers.cancelled)
+        self.cancels = Cancels(store, self.workers)
         self.port = 0
         self._store = store
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -72,9 +75,9 @@ class GrpcServer:
         self.port = self._bind()
         await self._say_well(await self._is_well())
         await self._server.start()
-        parts = [self.bell.poll(), self._watch()]
+        parts = [self.bell.poll(), self._watch(), self.cancels.run()]
         if self._store.listens:
-            parts.append(listen(self._store.dsn, self.bell.news, lambda: LISTEN_AGAIN))
+            parts.append(listen(self._store.dsn, self._heard, lambda: LISTEN_AGAIN))
         self._parts = [asyncio.create_task(part) for part in parts]
         log.info("listening for gRPC%s on %s", " with TLS" if self.config.tls else "", self.config.address)
         return self.port
@@ -104,6 +107,13 @@ class GrpcServer:
         await asyncio.gather(*self._parts, return_exceptions=True)
         if self._tasks:  # jobs on their way back
             await asyncio.wait(list(self._tasks), timeout=LAST_WORDS)
+
+    def _heard(self, news: str | None) -> None:
+        """The process's one listener: of queues the bell is told, of cancelled jobs whoever runs them."""
+        if news and (jobs := cancelled_in(news)):
+            self.cancels.heard(jobs)
+        else:
+            self.bell.news(news)
 
     def cancelled(self, job_id: int) -> None:
         """A job was cancelled by another door of this process: tell whoever works on it here."""

@@ -254,6 +254,9 @@ class Session:
         for job in granted.jobs:
             self._given[job.id] = worker_pb2.Proof(job_id=job.id, token=job.token, claim=job.claim)
 
+    def gave(self, job_id: int) -> bool:
+        return job_id in self._given
+
     def cancelled(self, job_id: int) -> None:
         """A job was cancelled; if it was given out here, its worker is told."""
         proof = self._given.pop(job_id, None)

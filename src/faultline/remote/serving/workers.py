@@ -150,6 +150,10 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
     def _rights(self, caller: Caller) -> Rights:
         return Rights(self.desk.store, caller)
 
+    def gave(self, job_id: int) -> bool:
+        """Whether a session here has given this job out, as far as it remembers."""
+        return any(session.gave(job_id) for session in self.sessions)
+
     def cancelled(self, job_id: int) -> None:
         """A job was cancelled through this server: whoever works on it by a session here is told at once."""
         for session in self.sessions:
