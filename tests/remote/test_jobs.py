@@ -6,7 +6,7 @@ import json
 import grpc
 import pytest
 
-from faultline.remote.conformance.of_a_server import problem_in
+from faultline.remote.conformance.details import problem_in
 from faultline.remote.conformance.talk import done
 from faultline.rpc.v1 import client_pb2
 from faultline.store import calls
