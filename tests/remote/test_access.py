@@ -8,7 +8,8 @@ from uuid import uuid4
 import grpc
 import pytest
 
-from faultline.remote.conformance.of_a_server import problem_in
+from faultline.lease import Lease
+from faultline.remote.conformance.details import problem_in
 from faultline.remote.conformance.talk import Place, done, proof
 from faultline.remote.conformance.verdict import Broken
 from faultline.rpc.v1 import client_pb2, worker_pb2
@@ -29,6 +30,7 @@ REQUESTS = {
     "Workers.Settle": (worker_pb2.SettleRequest(results=worker_pb2.Results(items=[RESULT])), "work"),
     "Workers.Outcome": (worker_pb2.OutcomeRequest(leases=[PROOF]), "work"),
     "Workers.Refused": (worker_pb2.RefusedRequest(job_id=1, token=1), "work"),
+    "Workers.Figures": (worker_pb2.FiguresRequest(granted=[worker_pb2.LeaseName(job_id=1, token=1)]), "work"),
     "Jobs.Submit": (client_pb2.SubmitRequest(job=client_pb2.NewJob(task="t")), "enqueue"),
     "Jobs.SubmitMany": (client_pb2.SubmitManyRequest(jobs=[client_pb2.NewJob(task="t")]), "enqueue"),
     "Jobs.Get": (client_pb2.GetRequest(id=1), "read"),
@@ -185,6 +187,42 @@ def test_s2_a_key_of_one_queue_learns_nothing_of_anothers_leases(served):
             assert (await owner.settle(done(job))).accepted == 1
 
     served(test)
+
+
+def test_s2_a_key_of_one_queue_gets_no_figures_of_anothers_leases(served):
+    async def test(place):
+        theirs = await place.store.run(calls.enqueue(new_job(queue="theirs")))
+        old = (await place.store.run(_claim("theirs")))[0]
+        await _expire(place.store, theirs)
+        new = (await place.store.run(_claim("theirs")))[0]
+        await place.store.run(calls.refused(Lease(theirs, old.token, uuid4(), 1.0, 0.0), None))
+        asked = worker_pb2.FiguresRequest(
+            granted=[worker_pb2.LeaseName(job_id=theirs, token=new.token)],
+            refused=[worker_pb2.LeaseName(job_id=theirs, token=old.token)],
+        )
+        for queues, figures in ((None, 1), (("theirs",), 1), (("ours",), 0)):
+            way = place.place(await place.key_for("work", queues=queues))
+            told = await way.ask(way.workers.Figures, asked)
+            assert (len(told.recovery_seconds), len(told.zombie_seconds)) == (figures, figures)
+
+    served(test)
+
+
+def _claim(queue):
+    lease = timedelta(seconds=15)
+    return calls.claim([queue], 1, lease=lease, claim=uuid4(), worker=None, timeout=timedelta(hours=1))
+
+
+async def _expire(store, job):
+    """Its lease has run out, it was taken back, and it is due again."""
+    async with store.connection() as conn:
+        await conn.execute(
+            "update faultline.active set lease_until = faultline.now() - interval '1 s' where id = %s",
+            [job],
+        )
+        await conn.execute("update faultline.rounds set hold_until = '-infinity'")
+    await store.run(calls.reap())
+    await store.run(calls.retry_now(job))
 
 
 def test_s2_a_session_ends_when_its_key_is_revoked(served):

@@ -18,7 +18,7 @@ from faultline.remote.line import RemoteLine
 from faultline.rpc.v1 import worker_pb2 as rpc
 from faultline.rpc.v1.problem_pb2 import Problem
 from faultline.store import calls
-from faultline.worker import feeder, settle, settler, telling, worker
+from faultline.worker import cancels, feeder, settle, settler, telling, worker
 
 LEASES = [Lease(number, number + 10, uuid4(), 15.0, 0.0) for number in range(3)]
 
@@ -27,7 +27,7 @@ def test_every_call_that_a_worker_makes_can_be_carried():
     """Or a worker would learn only at work that a new one was forgotten here."""
     used = {
         name
-        for module in (feeder, settle, settler, telling, worker)
+        for module in (cancels, feeder, settle, settler, telling, worker)
         for name in re.findall(r"\bcalls\.(\w+)", Path(module.__file__).read_text())
         if inspect.isfunction(getattr(calls, name))
     }

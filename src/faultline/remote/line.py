@@ -44,9 +44,8 @@ class RemoteLine:
             # Asked about tasks that nobody knows, to give their jobs up after a day: the server does that.
             "get_outline": self._nothing,
             "history": self._nothing,
-            # Figures that only rows know: the server tells them of the whole database.
-            "recoveries": self._nothing,
-            "zombies": self._nothing,
+            "recoveries": self._recoveries,
+            "zombies": self._zombies,
             **dict.fromkeys(outcomes.SINGLES, self._settle),
         }
 
@@ -107,6 +106,14 @@ class RemoteLine:
         proof = rpc.Proof(job_id=args["job_id"], token=args["token"], claim=args["claim"].bytes)
         response = await self._exchange.call("Outcome", rpc.OutcomeRequest(leases=[proof]))
         return [(words.ENDS.get(response.ends[0], "gone"),)]
+
+    async def _recoveries(self, call: Call[Any]) -> list[Row]:
+        request = rpc.FiguresRequest(granted=words.names(call.args))
+        return [(seconds,) for seconds in (await self._exchange.call("Figures", request)).recovery_seconds]
+
+    async def _zombies(self, call: Call[Any]) -> list[Row]:
+        request = rpc.FiguresRequest(refused=words.names(call.args))
+        return [(seconds,) for seconds in (await self._exchange.call("Figures", request)).zombie_seconds]
 
     async def _refused(self, call: Call[Any]) -> list[Row]:
         """Have a refusal recorded, unless the server did that as it refused."""

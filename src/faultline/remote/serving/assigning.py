@@ -13,6 +13,7 @@ from uuid import UUID
 from faultline.errors import FaultlineError
 from faultline.lease import Lease
 from faultline.remote.serving.bell import Bell, Waiter
+from faultline.remote.serving.lanes import Lanes
 from faultline.remote.serving.translate import job_message
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
@@ -46,6 +47,8 @@ class Wish:
     begins: Mapping[int, int] = field(default_factory=dict)
     allowed: frozenset[str] | None = None
     """The queues its key is for; None for all."""
+    trace: str | None = None
+    """The span that asks, where the worker traces."""
 
 
 class Granted(NamedTuple):
@@ -61,6 +64,7 @@ class Assigner:
     def __init__(self, store: AsyncStore, bell: Bell) -> None:
         self._store = store
         self._bell = bell
+        self._lanes = Lanes(store)
         self._handing_back = asyncio.Semaphore(RELEASES_AT_ONCE)
 
     async def assign(self, wish: Wish, waiter: Waiter) -> Granted:
@@ -74,7 +78,7 @@ class Assigner:
                 rows = await self._store.run(_claim(wish))
                 if rows or wish.again:
                     self._bell.pass_on(waiter)
-                    return Granted(_messages(wish, rows), waited_ms)
+                    return Granted(_messages(wish, rows, await self._lanes.of(rows)), waited_ms)
                 if not await self._shall_look_again(waiter, before, until):
                     return Granted([], waited_ms)
 
@@ -107,14 +111,16 @@ class Assigner:
 def _claim(wish: Wish) -> Call[list[Claimed]]:
     return calls.claim(
         wish.queues, wish.room, lease=wish.lease, claim=wish.claim, worker=wish.worker, timeout=wish.timeout,
-        again=wish.again, begins=wish.begins,
+        again=wish.again, begins=wish.begins, trace=wish.trace,
     )  # fmt: skip
 
 
-def _messages(wish: Wish, rows: Sequence[Claimed]) -> list[worker_pb2.Job]:
+def _messages(
+    wish: Wish, rows: Sequence[Claimed], priorities: Mapping[int, int | None]
+) -> list[worker_pb2.Job]:
     claim = wish.claim.bytes
     return [
-        job_message(row, claim, wish.lease, wish.timeout)
+        job_message(row, claim, wish.lease, wish.timeout, priorities.get(row.lane))
         for row in rows
         if wish.allowed is None or row.queue in wish.allowed
     ]

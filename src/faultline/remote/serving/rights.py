@@ -5,6 +5,7 @@ from typing import Final
 
 from faultline.access import Caller
 from faultline.lease import Lease
+from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
 from faultline.store.run import AsyncStore
 
@@ -44,6 +45,15 @@ class Rights:
         if allowed is None:
             return named if len(named) < 2 else _All()
         return {lease for lease in named if await self._queue_of(lease.job_id) in allowed}
+
+    async def names(self, named: Iterable[worker_pb2.LeaseName]) -> list[tuple[int, int]]:
+        """Those leases, by job and token, that are of the caller's own queues."""
+        allowed = self.caller.queues
+        return [
+            (one.job_id, one.token)
+            for one in named
+            if allowed is None or await self._queue_of(one.job_id) in allowed
+        ]
 
     async def _queue_of(self, job_id: int) -> str | None:
         if job_id not in self._known:

@@ -16,6 +16,7 @@ from faultline.task import MAX_ATTEMPTS
 from faultline.telemetry.tracing import context_of
 
 MILLISECOND: Final = timedelta(milliseconds=1)
+MICROSECOND: Final = timedelta(microseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 REASONS: Final = {
@@ -62,7 +63,9 @@ def microseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1_000_000)
 
 
-def job_message(row: Claimed, claim: bytes, lease: timedelta, timeout: timedelta) -> worker_pb2.Job:
+def job_message(
+    row: Claimed, claim: bytes, lease: timedelta, timeout: timedelta, priority: int | None = None
+) -> worker_pb2.Job:
     """A claimed job as its worker gets it."""
     (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, hard_end, retry, lane,
      pos) = row[:15]  # fmt: skip
@@ -79,8 +82,12 @@ def job_message(row: Claimed, claim: bytes, lease: timedelta, timeout: timedelta
         message.timeout_ms = milliseconds(hard_end)
     if retry is not None:
         message.retry = retry
-    if trace := getattr(row, "trace", None):
-        message.trace = trace
+    if row.trace is not None:
+        message.trace = row.trace
+    if row.due_at is not None and row.claimed_at is not None:
+        message.pickup_us = (row.claimed_at - row.due_at) // MICROSECOND
+    if priority is not None:
+        message.priority = priority
     return message
 
 
@@ -132,8 +139,17 @@ def new_job(asked: client_pb2.NewJob, place: str = "") -> NewJob:
         retry=_rules(asked, place),
         key=bounds.check_key(asked.key) if asked.HasField("key") else None,
         key_for=_span_of(asked, "key_for_ms", place),
-        trace=context_of(*asked.trace.split(" ", 1)) if asked.trace else None,
+        trace=trace_in(asked.trace),
     )
+
+
+def trace_in(text: str) -> str | None:
+    """A trace context as it travels; what is none is none, and not an error.
+
+    >>> trace_in("nonsense") is trace_in("") is None
+    True
+    """
+    return context_of(*text.split(" ", 1)) if text else None
 
 
 def _attempts(asked: client_pb2.NewJob) -> int:

@@ -147,6 +147,12 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         reason, current = await self.desk.store.run(calls.refused(lease, request.worker or None))
         return refusal(request.job_id, request.token, reason, current)
 
+    @unary("work")
+    async def Figures(
+        self, request: worker_pb2.FiguresRequest, caller: Caller, context: Context
+    ) -> worker_pb2.FiguresResponse:
+        return await self.desk.figures(request, self._rights(caller))
+
     def _rights(self, caller: Caller) -> Rights:
         return Rights(self.desk.store, caller)
 

@@ -1,0 +1,40 @@
+"""Which priority each lane has: asked once for each, since no lane ever changes its own."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import psycopg
+
+from faultline.errors import FaultlineError
+from faultline.store import calls
+from faultline.store.rows import Claimed
+from faultline.store.run import AsyncStore
+
+LANES_MAX: Final = 10_000
+
+
+class Lanes:
+    """The priorities of lanes that jobs were given out from.
+
+    A claim does not tell it, and must not become slower for those who do not ask.
+    """
+
+    def __init__(self, store: AsyncStore) -> None:
+        self._store = store
+        self._known: dict[int, int | None] = {}
+
+    async def of(self, rows: Sequence[Claimed]) -> Mapping[int, int | None]:
+        """Priorities by lane; without those that cannot be told now: the jobs are claimed, and go out."""
+        strange = {row.lane: row.id for row in rows if row.lane not in self._known}
+        if strange:
+            await self._ask(strange)
+        return self._known
+
+    async def _ask(self, strange: Mapping[int, int]) -> None:
+        if len(self._known) + len(strange) > LANES_MAX:
+            self._known.clear()
+        with suppress(FaultlineError, psycopg.Error, TimeoutError):
+            for lane, job_id in strange.items():
+                if (job := await self._store.run(calls.outline(job_id))) is not None:
+                    self._known[lane] = job.priority
