@@ -42,6 +42,9 @@ BODY_TOO_LARGE: Final = Kind(
 HEAD_TOO_LARGE: Final = Kind(
     431, "head_too_large", "The headers are too large", "Send fewer and shorter headers."
 )
+REVOKED: Final = Kind(
+    401, "certificate_revoked", "This certificate opens nothing any more", "It was revoked; ask for another."
+)
 TOO_SLOW: Final = Kind(408, "too_slow", "The request did not arrive in time", "Send it again, faster.")
 NOT_JSON: Final = Kind(
     415, "not_json", "Only JSON is taken", "Send `Content-Type: application/json`, and no Content-Encoding."

@@ -19,6 +19,7 @@ from faultline.notify import telling
 from faultline.server.config import Address, ServerConfig
 from faultline.server.door import check_door
 from faultline.server.listening import HttpServer, bind
+from faultline.server.revoked import Revoked
 from faultline.server.tls import server_context
 from faultline.server.watching import watching
 from faultline.store import calls
@@ -116,9 +117,11 @@ class Server:
     def _listen(self, app: Any, address: Address) -> Coroutine[Any, Any, None]:
         """Bind now, so that a port that is taken stops the start; serve when awaited."""
         tls = None if self.config.tls is None else server_context(self.config.tls)
+        listed = None if self.config.tls is None else self.config.tls.revoked
+        revoked = None if listed is None else Revoked(listed)
         sock = bind(address)
         self.http = Address(address.host, sock.getsockname()[1])
-        self._http = HttpServer(app, self.config.limits, self.config.grace.total_seconds(), tls)
+        self._http = HttpServer(app, self.config.limits, self.config.grace.total_seconds(), tls, revoked)
         log.info("listening for HTTP%s on %s", "S" if tls else "", self.http)
         return self._http.serve([sock])
 

@@ -15,13 +15,13 @@ from faultline.access import Doorman
 from faultline.errors import ConfigError, FaultlineError
 from faultline.remote.serving.bell import Bell
 from faultline.remote.serving.cancels import Cancels
-from faultline.remote.serving.config import GrpcConfig, TlsFiles
+from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.desk import Desk
 from faultline.remote.serving.gate import Gate
 from faultline.remote.serving.jobs import JobsService
 from faultline.remote.serving.workers import WorkersService
 from faultline.rpc.v1 import client_pb2, client_pb2_grpc, worker_pb2, worker_pb2_grpc
-from faultline.server.config import ServerConfig
+from faultline.server.config import ServerConfig, Tls
 from faultline.store.connect import agreet
 from faultline.store.listen import listen
 from faultline.store.news import cancelled_in
@@ -150,7 +150,7 @@ class GrpcServer:
         return False
 
 
-def _credentials(tls: TlsFiles) -> grpc.ServerCredentials:
+def _credentials(tls: Tls) -> grpc.ServerCredentials:
     """TLS 1.2 or newer, which is gRPC's own floor; with a client CA, nobody without a certificate of it."""
     client_ca = None if tls.client_ca is None else tls.client_ca.read_bytes()
     pair = (tls.key.read_bytes(), tls.cert.read_bytes())
