@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import Any
 
 import grpc
@@ -11,31 +10,12 @@ import httpx2
 import pytest
 
 from faultline import Faultline
-from faultline.config import Settings
 from faultline.remote.conformance.talk import Place, done
-from faultline.server.config import Address, ServerConfig
 from faultline.server.server import Server
 from faultline.store import calls
 from faultline.store.run import AsyncStore
-from tests.remote.conftest import make_key
+from tests.remote.conftest import a_server, make_key
 from tests.support import new_job
-
-HERE = Address("127.0.0.1", 0)
-
-
-@contextlib.asynccontextmanager
-async def a_server(dsn: str, pooler: str = "none") -> AsyncIterator[Server]:
-    """The whole server, with both its doors, in the test's own loop."""
-    config = ServerConfig(http=HERE, grpc=HERE, watchdog=False, grace=timedelta(seconds=1))
-    server = Server(Settings.read(dsn, pooler, environment={}), config)
-    running = asyncio.create_task(server.run())
-    async with asyncio.timeout(20):
-        await server.ready.wait()
-    try:
-        yield server
-    finally:
-        server.stop()
-        await running
 
 
 @contextlib.asynccontextmanager

@@ -39,6 +39,13 @@ class Grpc(Protocol):
     def cancelled(self, job_id: int) -> None: ...
 
 
+class Scraped(Protocol):
+    """What we ask of the metrics."""
+
+    async def scrape(self, accept: str = "") -> tuple[bytes, str]: ...
+    def close(self) -> None: ...
+
+
 class Server:
     """One process of `faultline server`. Any number of them may serve one database.
 
@@ -71,7 +78,10 @@ class Server:
                     await stack.enter_async_context(telling(self.ready, self._stopping, self.status))
                 if self.config.watchdog:
                     await stack.enter_async_context(watching(store.dsn, prepare=direct))
-                await self._serve(store, Doorman(store))
+                metrics = None if self.config.http is None else metrics_of(store)
+                if metrics is not None:
+                    stack.callback(metrics.close)
+                await self._serve(store, Doorman(store), None if metrics is None else metrics.scrape)
         finally:
             await store.close()
         return 0
@@ -86,12 +96,12 @@ class Server:
             self._http.force_exit = True
         self._stopping.set()
 
-    async def _serve(self, store: AsyncStore, doorman: Doorman) -> None:
+    async def _serve(self, store: AsyncStore, doorman: Doorman, scrape: Metrics | None) -> None:
         parts = []
         desk: Desk | None = None
         grpc = grpc_server(store, doorman, self.config) if self.config.grpc is not None else None
         if self.config.http is not None:
-            app = create_app(store, doorman, api_config(self.config), metrics_of(store))
+            app = create_app(store, doorman, api_config(self.config), scrape)
             desk = app.state.desk
             if grpc is not None:
                 desk.cancelled = grpc.cancelled
@@ -153,14 +163,14 @@ def grpc_server(store: AsyncStore, doorman: Doorman, config: ServerConfig) -> Gr
     return server
 
 
-def metrics_of(store: AsyncStore) -> Metrics | None:
+def metrics_of(store: AsyncStore) -> Scraped | None:
     """What /metrics answers with, where its extra is installed."""
     try:
-        scrape: Metrics = import_module("faultline.exporters.prometheus").ServerMetrics(store).scrape
+        scraped: Scraped = import_module("faultline.exporters.prometheus").ServerMetrics(store)
     except (ImportError, ConfigError):
         log.info("no figures at /metrics: pip install 'faultline-queue[metrics]'")
         return None
-    return scrape
+    return scraped
 
 
 def _raise_file_limit() -> None:
