@@ -9,6 +9,7 @@ from proof.mutants import (
     of_the_api,
     of_the_cases,
     of_the_commit,
+    of_the_doors,
     of_the_fence,
     of_the_remote_worker,
     of_the_server,
@@ -31,4 +32,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_server.MUTANTS,
     *of_the_api.MUTANTS,
     *of_cancels.MUTANTS,
+    *of_the_doors.MUTANTS,
 )

@@ -3,17 +3,21 @@
 import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from uuid import uuid4
 
 import grpc
 import pytest
 
+from faultline.access import Caller
 from faultline.lease import Lease
 from faultline.remote.conformance.details import problem_in
 from faultline.remote.conformance.talk import Place, done, proof
 from faultline.remote.conformance.verdict import Broken
+from faultline.remote.serving.rights import Rights
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.store import calls
+from faultline.store.run import AsyncStore
 from tests.support import new_job
 
 Code = grpc.StatusCode
@@ -83,7 +87,7 @@ def test_s2_a_key_that_opens_nothing_is_answered_alike_everywhere(served):
         assert len(said) == 1
         assert said.pop()[:2] == (Code.UNAUTHENTICATED, "not_authenticated")
 
-    served(test)
+    served(test, bad_keys_per_second=1e6)
 
 
 def test_s2_without_a_key_this_machine_may_read_and_no_more(served):
@@ -257,3 +261,36 @@ def test_a_key_has_only_so_many_sessions(served):
             pass
 
     served(test, sessions_per_key=2)
+
+
+def test_whoever_guesses_keys_has_to_wait_and_a_good_key_has_not(served):
+    async def test(place):
+        way, wrong = place.place(), place.place("flk_000000000000_" + "A" * 43)
+        await way.ask(way.workers.Outcome, worker_pb2.OutcomeRequest())
+        codes = set()
+        for number in range(40):
+            guess = place.place(f"flk_{number:012x}_" + "A" * 43)
+            guess.channel, guess.workers = wrong.channel, wrong.workers
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await guess.ask(wrong.workers.Outcome, worker_pb2.OutcomeRequest())
+            codes.add(caught.value.code())
+        assert codes == {Code.UNAUTHENTICATED, Code.RESOURCE_EXHAUSTED}
+        await way.ask(way.workers.Outcome, worker_pb2.OutcomeRequest())
+
+    served(test)
+
+
+def test_what_is_remembered_of_jobs_has_a_bound(monkeypatch):
+    monkeypatch.setattr("faultline.remote.serving.rights.KNOWN_MAX", 100)
+
+    class Everything(AsyncStore):
+        async def run(self, call, hint=None):
+            return SimpleNamespace(queue="ours")
+
+    async def name_many():
+        rights = Rights(Everything(""), Caller("worker", frozenset({"work"}), frozenset({"ours"}), "k"))
+        for start in range(0, 1_000, 50):
+            await rights.keep([Lease(id, 1, uuid4(), 1.0, 0.0) for id in range(start, start + 50)])
+        return len(rights._known)
+
+    assert asyncio.run(name_many()) <= 150

@@ -4,8 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+import psycopg
 
 from faultline import errors
+from faultline.store.line import is_of_this_moment
 from faultline.telemetry import printable, scrub
 
 CONTENT_TYPE: Final = "application/problem+json"
@@ -214,6 +216,8 @@ def problem_of(error: BaseException) -> Problem:
         if kind in TABLE:
             said = "" if isinstance(error, _SAYS_NOTHING) else _safe(str(error))
             return Problem(TABLE[kind], said, 1 if TABLE[kind].status == 503 else None)
+    if isinstance(error, psycopg.Error) and is_of_this_moment(error):
+        return Problem(TABLE[errors.DatabaseError], "", 1)
     return Problem(UNFORESEEN, "")
 
 

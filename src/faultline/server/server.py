@@ -37,6 +37,7 @@ class Grpc(Protocol):
     async def start(self) -> int: ...
     async def stop(self, grace: float) -> Any: ...
     def cancelled(self, job_id: int) -> None: ...
+    def hurry(self) -> None: ...
 
 
 class Scraped(Protocol):
@@ -62,6 +63,7 @@ class Server:
         """The same for gRPC."""
         self._stopping = asyncio.Event()
         self._http: HttpServer | None = None
+        self._grpc: Grpc | None = None
 
     async def run(self, *, signals: bool = False) -> int:
         """Serve until told to stop, then let calls in hand end within the grace; answers the exit code."""
@@ -94,12 +96,14 @@ class Server:
         """Stop taking requests and let those in hand end; said twice, do not wait for them."""
         if self._stopping.is_set() and self._http is not None:
             self._http.force_exit = True
+        if self._stopping.is_set() and self._grpc is not None:
+            self._grpc.hurry()
         self._stopping.set()
 
     async def _serve(self, store: AsyncStore, doorman: Doorman, scrape: Metrics | None) -> None:
         parts = []
         desk: Desk | None = None
-        grpc = grpc_server(store, doorman, self.config) if self.config.grpc is not None else None
+        grpc = self._grpc = grpc_server(store, doorman, self.config) if self.config.grpc is not None else None
         if self.config.http is not None:
             app = create_app(store, doorman, api_config(self.config), scrape)
             desk = app.state.desk
@@ -122,7 +126,9 @@ class Server:
             grace = self.config.grace.total_seconds()
             if grpc is not None and self.ready.is_set():
                 parts.append(asyncio.create_task(grpc.stop(grace)))
-            await asyncio.gather(*parts)
+            for ended in await asyncio.gather(*parts, return_exceptions=True):
+                if isinstance(ended, BaseException):  # but only now: the others have come to their end
+                    raise ended
 
     def _listen(self, app: Any, address: Address) -> Coroutine[Any, Any, None]:
         """Bind now, so that a port that is taken stops the start; serve when awaited."""

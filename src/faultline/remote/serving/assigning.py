@@ -10,6 +10,8 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+import psycopg
+
 from faultline.errors import FaultlineError
 from faultline.lease import Lease
 from faultline.remote.serving.bell import Bell, Waiter
@@ -101,10 +103,10 @@ class Assigner:
                 lease = Lease(job.id, job.token, UUID(bytes=job.claim), 0.0, 0.0)
                 try:
                     await self._store.run(calls.release(lease, UNDELIVERED))
-                except FaultlineError as error:
+                except (FaultlineError, psycopg.Error, TimeoutError) as error:
                     log.info("job %d comes back by the end of its lease: %s", job.id, error)
         for queue in {job.queue for job in jobs}:
-            with suppress(FaultlineError):
+            with suppress(FaultlineError, psycopg.Error, TimeoutError):
                 await self._store.run(calls.wake(queue))
 
 

@@ -41,6 +41,8 @@ class GrpcConfig:
     jobs_max: int = 10_000
     """Jobs in one SubmitMany."""
     calls_at_once_max: int = 1_000
+    bad_keys_per_second: float = 5.0
+    """Wrong keys from one address, before it has to wait."""
     waits_max: int = 300
     """Clients that wait for a job's end at once."""
 
@@ -83,6 +85,7 @@ class GrpcConfig:
             address=str(config.grpc), tls=config.tls, behind_proxy=config.behind_proxy,
             message_bytes_max=config.limits.message_bytes_max,
             streams_per_connection_max=config.limits.streams_per_connection_max,
+            bad_keys_per_second=config.limits.bad_keys_per_second,
         )  # fmt: skip
 
     def options(self) -> list[tuple[str, int]]:

@@ -12,6 +12,7 @@ from faultline.errors import NotAuthenticated
 from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.problems import NO_DEADLINE, STOPPING, TOO_MANY, TurnedAway, answering
 from faultline.server.config import is_loopback
+from faultline.server.rates import Lately, Rate
 from faultline.server.revoked import Revoked
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -30,6 +31,8 @@ class Gate:
         self._config = config
         tls = config.tls
         self._revoked = None if tls is None or tls.revoked is None else Revoked(tls.revoked)
+        self._bad_keys = Rate(config.bad_keys_per_second)
+        self._good_keys = Lately()
         self._calls = 0
         self.closed = False
 
@@ -44,7 +47,18 @@ class Gate:
         revoked = self._revoked
         if revoked is not None and any(revoked.lists(der) for der in shown_certificates(context)):
             raise NotAuthenticated("this certificate opens nothing: it was revoked; ask for another")
-        return await self._doorman.who(presented(context), loopback=self._is_here(context))
+        key, peer = presented(context), host_of(context.peer()) or ""
+        if key is not None and not self._bad_keys.has(peer) and not self._good_keys.knows(key):
+            raise TurnedAway(TOO_MANY, "too many wrong keys came from this address; ask again in a moment")
+        try:
+            caller = await self._doorman.who(key, loopback=self._is_here(context))
+        except NotAuthenticated:
+            if key is not None:
+                self._bad_keys.take(peer)
+            raise
+        if key is not None:
+            self._good_keys.note(key)
+        return caller
 
     def _is_here(self, context: Context) -> bool:
         return not self._config.behind_proxy and is_loopback(host_of(context.peer()))

@@ -35,9 +35,12 @@ class Rights:
         """These jobs were given out here, from these queues: no need to ask for them again."""
         if self.caller.queues is None:
             return
+        self._make_room()
+        self._known.update(jobs)
+
+    def _make_room(self) -> None:
         if len(self._known) > KNOWN_MAX:
             self._known.clear()
-        self._known.update(jobs)
 
     async def keep(self, named: Sequence[Lease]) -> Collection[Lease]:
         """Those of the leases that this caller may speak of."""
@@ -57,8 +60,10 @@ class Rights:
 
     async def _queue_of(self, job_id: int) -> str | None:
         if job_id not in self._known:
-            info = await self._store.run(calls.get(job_id))
-            if info is None:
+            job = await self._store.run(calls.outline(job_id))
+            if job is None:
                 return None
-            self._known[job_id] = info.queue
+            self._make_room()
+            self._known[job_id] = job.queue
+            return job.queue
         return self._known[job_id]
