@@ -96,6 +96,31 @@ def test_results_are_parcelled_by_the_servers_limits():
     assert list(outcomes.parcels(outcomes.many(calls.complete_many([], []).args), rpc.Limits())) == []
 
 
+def test_trouble_of_one_parcel_is_no_matter_of_the_others():
+    parcels = list(
+        outcomes.parcels(outcomes.many(calls.complete_many(LEASES, [None] * 3).args), rpc.Limits(items_max=1))
+    )
+    refused = [(2, 12, "refused", "token_mismatch", 99)]
+
+    told = outcomes.together(parcels, [CannotConnect("away"), ServerUnavailable("cut"), refused])
+
+    assert told == [(0, 10, "alone", "unsent", None), (1, 11, "alone", "unknown", None), *refused]
+    assert outcomes.together(parcels, [[], [], refused]) == refused
+    assert outcomes.together([], []) == []
+
+
+def test_trouble_of_all_parcels_is_raised_and_the_one_that_leaves_most_open():
+    """Else what may have been recorded would be sent again unasked, and met by the fence."""
+    parcels = [rpc.FromWorker()] * 2
+
+    with pytest.raises(ServerUnavailable):
+        outcomes.together(parcels, [CannotConnect("away"), ServerUnavailable("cut")])
+    with pytest.raises(CannotConnect):
+        outcomes.together(parcels, [CannotConnect("away"), CannotConnect("away")])
+    with pytest.raises(KeyError):
+        outcomes.together(parcels, [KeyError("a mistake of ours"), []])
+
+
 def test_each_of_a_batch_names_its_own_lease_and_says_how_it_ended():
     """Copied from a form for each claim: the form of one must never be another's."""
     claim = uuid4()

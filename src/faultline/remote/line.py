@@ -85,10 +85,17 @@ class RemoteLine:
         return words.beaten(proofs, await self._exchange.ask(said))
 
     async def _settle_many(self, call: Call[Any]) -> list[Row]:
-        told: list[Row] = []
-        for parcel in outcomes.parcels(outcomes.many(call.args), self._exchange.limits):
-            told += outcomes.answers(parcel.results.items, await self._exchange.ask(parcel))
-        return told
+        """A few parcels at once: while the database records one, the server reads the next."""
+        limits = self._exchange.limits
+        parcels = list(outcomes.parcels(outcomes.many(call.args), limits))
+        turns = asyncio.Semaphore(outcomes.at_once(limits))
+
+        async def settle(parcel: rpc.FromWorker) -> list[Row]:
+            async with turns:
+                return outcomes.answers(parcel.results.items, await self._exchange.ask(parcel))
+
+        answered = await asyncio.gather(*map(settle, parcels), return_exceptions=True)
+        return outcomes.together(parcels, answered)
 
     async def _settle(self, call: Call[Any]) -> list[Row]:
         said = outcomes.one(call.name, call.args)

@@ -10,11 +10,16 @@ from faultline.remote.channel import REASONS, lease_lost
 from faultline.remote.words import Args, milliseconds
 from faultline.rpc.v1 import worker_pb2 as rpc
 from faultline.store.call import Row
+from faultline.store.line import OUTAGE
 
 MESSAGE_BYTES_MAX: Final = 4 * 1024 * 1024
 """What a server takes that does not say what it takes."""
 
 HEADROOM_BYTES: Final = 1024
+
+PARCELS_AT_ONCE: Final = 4
+LINES: Final = 4
+"""Who may send results at the same time, at most: a server counts all of them together."""
 
 UNFORESEEN: Final = "unforeseen"
 """The code of a problem that only the server's log can explain."""
@@ -121,6 +126,15 @@ def parcels(whole: rpc.FromWorker, limits: rpc.Limits) -> Iterator[rpc.FromWorke
         yield parcel
 
 
+def at_once(limits: rpc.Limits) -> int:
+    """How many parcels of a batch may wait for their answers: others of this worker have some to send too.
+
+    >>> at_once(rpc.Limits(unanswered_max=32)), at_once(rpc.Limits(unanswered_max=1))
+    (4, 1)
+    """
+    return max(1, min(PARCELS_AT_ONCE, limits.unanswered_max // LINES))
+
+
 def answers(items: Sequence[rpc.Result], settled: rpc.Settled) -> list[Row]:
     """The rows of a batch: one for each that did not get through.
 
@@ -142,6 +156,32 @@ def answers(items: Sequence[rpc.Result], settled: rpc.Settled) -> list[Row]:
             case _:
                 told.append((item.job_id, item.token, "alone", "unknown", None))
     return told
+
+
+def together(parcels: Sequence[rpc.FromWorker], answered: Sequence[list[Row] | BaseException]) -> list[Row]:
+    """The rows of a batch that went out in parcels.
+
+    What was in the way of all of them is raised. What was in the way of one is no matter of the others, which
+    are recorded: each of its items is said again by itself.
+    """
+    troubles = [said for said in answered if isinstance(said, BaseException)]
+    if troubles and (
+        len(troubles) == len(parcels) or not all(isinstance(met, FaultlineError) for met in troubles)
+    ):
+        raise max(troubles, key=_leaves_open)
+    told: list[Row] = []
+    for parcel, said in zip(parcels, answered, strict=True):
+        if isinstance(said, BaseException):
+            word = "unknown" if _leaves_open(said) else "unsent"
+            told += [(item.job_id, item.token, "alone", word, None) for item in parcel.results.items]
+        else:
+            told += said
+    return told
+
+
+def _leaves_open(trouble: BaseException) -> bool:
+    """Whether it may have been recorded all the same: then rows are asked before it is said again."""
+    return isinstance(trouble, OUTAGE) and not isinstance(trouble, CannotConnect)
 
 
 def _raise_if_all(items: Sequence[rpc.Result], settled: rpc.Settled) -> None:
