@@ -1,6 +1,6 @@
 """Granting: rows of a claim in, the message with its jobs out. The jobs of every worker go through here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
@@ -41,7 +41,7 @@ def granted(
     return Granted(answer, rows, claim)
 
 
-def _write(jobs: Any, rows: Iterable[Row], claim: bytes, lease: timedelta, timeout: timedelta) -> None:
+def _write(jobs: Any, rows: Sequence[Row], claim: bytes, lease: timedelta, timeout: timedelta) -> None:
     """Add a job for each row.
 
     Those of one claim are much alike. What they share is put down once and copied, which takes a third of the
