@@ -9,7 +9,7 @@ from faultline.errors import CannotConnect, InputError, ServerUnavailable
 from faultline.remote.address import Address
 from faultline.remote.channel import named
 from faultline.remote.session import Session
-from faultline.rpc.v1.worker_pb2 import Hello, Limits, Notice, OutcomeRequest, Welcome
+from faultline.rpc.v1.worker_pb2 import FromWorker, Hello, Limits, Notice, OutcomeRequest, Welcome
 from faultline.store.line import CALL_SECONDS_MAX
 from faultline.store.listen import Heard
 from faultline.store.news import of_cancelled
@@ -39,12 +39,12 @@ class Exchange:
         self._hello = hello
         return (await self._open()).welcome
 
-    async def ask(self, kind: str, message: Any) -> Any:
+    async def ask(self, said: FromWorker) -> Any:
         """Say something over the session, and give its answer."""
         session = await self._open()
         try:
             async with asyncio.timeout(CALL_SECONDS_MAX):
-                return await session.ask(kind, message)
+                return await session.ask(said)
         except TimeoutError as silence:
             self._let_go(session)
             raise ServerUnavailable(

@@ -75,26 +75,32 @@ class RemoteLine:
         return [((await self._exchange.hello(hello)).worker,)]
 
     async def _claim(self, call: Call[Any]) -> list[Row]:
-        asked = words.ask(call.args, self._exchange.limits.room_max)
-        return words.claimed(await self._exchange.ask("ask", asked), self._config.lease_for)
+        asked = rpc.FromWorker(ask=words.ask(call.args, self._exchange.limits.room_max))
+        return words.claimed(await self._exchange.ask(asked), self._config.lease_for)
 
     async def _beat(self, call: Call[Any]) -> list[Row]:
         proofs = words.proofs(call.args)
-        return words.beaten(proofs, await self._exchange.ask("beat", rpc.Beat(leases=proofs)))
+        said = rpc.FromWorker(beat=rpc.Beat(leases=proofs))
+        return words.beaten(proofs, await self._exchange.ask(said))
 
     async def _settle_many(self, call: Call[Any]) -> list[Row]:
-        told: list[Row] = []
-        for items in outcomes.parcels(outcomes.many(call.args), self._exchange.limits):
-            settled = await self._exchange.ask("results", rpc.Results(items=items))
-            told += outcomes.answers(items, settled)
-        return told
+        """A few parcels at once: while the database records one, the server reads the next."""
+        limits = self._exchange.limits
+        parcels = list(outcomes.parcels(outcomes.many(call.args), limits))
+        turns = asyncio.Semaphore(outcomes.at_once(limits))
+
+        async def settle(parcel: rpc.FromWorker) -> list[Row]:
+            async with turns:
+                return outcomes.answers(parcel.results.items, await self._exchange.ask(parcel))
+
+        answered = await asyncio.gather(*map(settle, parcels), return_exceptions=True)
+        return outcomes.together(parcels, answered)
 
     async def _settle(self, call: Call[Any]) -> list[Row]:
-        item = outcomes.one(call.name, call.args)
+        said = outcomes.one(call.name, call.args)
         while True:
             try:
-                settled = await self._exchange.ask("results", rpc.Results(items=[item]))
-                return outcomes.answer(settled)
+                return outcomes.answer(await self._exchange.ask(said))
             except outcomes.RowBusy:
                 await asyncio.sleep(BUSY_PAUSE)
             except LeaseLost as lost:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 import psycopg
@@ -15,11 +15,11 @@ import psycopg
 from faultline.errors import FaultlineError
 from faultline.lease import Lease
 from faultline.remote.serving.bell import Bell, Waiter
+from faultline.remote.serving.granting import Granted, granted
 from faultline.remote.serving.lanes import Lanes
-from faultline.remote.serving.translate import job_message
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
-from faultline.store.call import Call
+from faultline.store.call import Call, Row
 from faultline.store.rows import Claimed
 from faultline.store.run import AsyncStore
 
@@ -27,6 +27,7 @@ log = logging.getLogger("faultline.remote")
 
 UNDELIVERED: Final = "the worker's connection was gone before it was delivered"
 RELEASES_AT_ONCE: Final = 4
+QUEUE: Final = Claimed._fields.index("queue")
 
 # A worker's clock may run a little slower than ours: what we say we waited is told shorter, never longer.
 DRIFT: Final = 0.999
@@ -53,13 +54,6 @@ class Wish:
     """The span that asks, where the worker traces."""
 
 
-class Granted(NamedTuple):
-    """The jobs an Ask came to, each now under a lease."""
-
-    jobs: list[worker_pb2.Job]
-    waited_ms: int
-
-
 class Assigner:
     """Claims for whoever asks, at once or when work comes."""
 
@@ -77,12 +71,13 @@ class Assigner:
                 before = self._bell.heard(waiter)
                 # Before the claim is sent: the lease cannot have begun any earlier.
                 waited_ms = int((time.monotonic() - wish.arrived) * 1000 * DRIFT)
-                rows = await self._store.run(_claim(wish))
-                if rows or wish.again:
+                rows = _allowed(wish, await self._store.run(_claim(wish)))
+                found = bool(rows) or wish.again
+                if found:
                     self._bell.pass_on(waiter)
-                    return Granted(_messages(wish, rows, await self._lanes.of(rows)), waited_ms)
-                if not await self._shall_look_again(waiter, before, until):
-                    return Granted([], waited_ms)
+                if found or not await self._shall_look_again(waiter, before, until):
+                    priorities = await self._lanes.of(rows)
+                    return granted(rows, wish.claim.bytes, wish.lease, wish.timeout, waited_ms, priorities)
 
     async def _shall_look_again(self, waiter: Waiter, before: int, until: float) -> bool:
         """Wait for work; False when the wait is over, or the waiter was let go."""
@@ -110,19 +105,13 @@ class Assigner:
                 await self._store.run(calls.wake(queue))
 
 
-def _claim(wish: Wish) -> Call[list[Claimed]]:
-    return calls.claim(
+def _claim(wish: Wish) -> Call[list[Row]]:
+    claim = calls.claim(
         wish.queues, wish.room, lease=wish.lease, claim=wish.claim, worker=wish.worker, timeout=wish.timeout,
         again=wish.again, begins=wish.begins, trace=wish.trace,
     )  # fmt: skip
+    return Call(claim.name, claim.args, read=list, raw_moments=True)
 
 
-def _messages(
-    wish: Wish, rows: Sequence[Claimed], priorities: Mapping[int, int | None]
-) -> list[worker_pb2.Job]:
-    claim = wish.claim.bytes
-    return [
-        job_message(row, claim, wish.lease, wish.timeout, priorities.get(row.lane))
-        for row in rows
-        if wish.allowed is None or row.queue in wish.allowed
-    ]
+def _allowed(wish: Wish, rows: list[Row]) -> list[Row]:
+    return rows if wish.allowed is None else [row for row in rows if row[QUEUE] in wish.allowed]

@@ -14,7 +14,7 @@ from faultline.remote.serving.bell import Bell
 from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.problems import PROTOCOL, TurnedAway, told_of
 from faultline.remote.serving.rights import Rights
-from faultline.remote.serving.settling import TROUBLE, Settling
+from faultline.remote.serving.settling import TROUBLE, Settling, read
 from faultline.remote.serving.translate import ENDS, PULSES, claim_id, leases, milliseconds, span, trace_in
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
@@ -104,7 +104,7 @@ class Desk:
         named = leases(beat.leases, self.config.items_max)
         try:
             theirs = await rights.keep(named)
-            held = [named_lease for named_lease in named if named_lease in theirs]
+            held = [named_lease for named_lease in named if named_lease.job_id in theirs]
             beats = await self.store.run(calls.heartbeat(sorted(held), lease, worker))
         except TROUBLE as trouble:
             return worker_pb2.Beaten(id=beat.id, trouble=trouble_of(trouble))
@@ -119,14 +119,16 @@ class Desk:
         self, results: worker_pb2.Results, worker: int | None, rights: Rights
     ) -> worker_pb2.Settled:
         """Record outcomes, each answered for itself."""
-        return await self.settling.settle(results, worker, rights, self.config.items_max)
+        items = read(results, self.config.items_max)
+        return await self.settling.settle(results.id, items, worker, rights)
 
     async def ends(self, proofs: Sequence[worker_pb2.Proof], rights: Rights) -> worker_pb2.OutcomeResponse:
         """What became of leases, by the rows."""
         named = leases(proofs, self.config.items_max)
         theirs = await rights.keep(named)
         ends = [
-            ENDS[await self.store.run(calls.outcome(lease)) if lease in theirs else "gone"] for lease in named
+            ENDS[await self.store.run(calls.outcome(lease)) if lease.job_id in theirs else "gone"]
+            for lease in named
         ]
         return worker_pb2.OutcomeResponse(ends=ends)
 

@@ -8,10 +8,13 @@ import psycopg
 
 from faultline.errors import FaultlineError
 from faultline.store import calls
+from faultline.store.call import Row
 from faultline.store.rows import Claimed
 from faultline.store.run import AsyncStore
 
 LANES_MAX: Final = 10_000
+ID: Final = Claimed._fields.index("id")
+LANE: Final = Claimed._fields.index("lane")
 
 
 class Lanes:
@@ -22,11 +25,11 @@ class Lanes:
 
     def __init__(self, store: AsyncStore) -> None:
         self._store = store
-        self._known: dict[int, int | None] = {}
+        self._known: dict[int, int] = {}
 
-    async def of(self, rows: Sequence[Claimed]) -> Mapping[int, int | None]:
+    async def of(self, rows: Sequence[Row]) -> Mapping[int, int]:
         """Priorities by lane; without those that cannot be told now: the jobs are claimed, and go out."""
-        strange = {row.lane: row.id for row in rows if row.lane not in self._known}
+        strange = {row[LANE]: row[ID] for row in rows if row[LANE] not in self._known}
         if strange:
             await self._ask(strange)
         return self._known
