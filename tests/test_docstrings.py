@@ -9,7 +9,8 @@ WORDS = (
     "args.codec", "args.document", "args.models", "args.results", "args.signature", "bounds", "client.app",
     "client.batches", "client.handle", "client.hints", "client.tasks", "config",
     "durations", "errors", "failpoints", "job", "lease", "notify", "outcome", "retry", "task",
-    "api.app", "api.desk", "api.rates", "server.config", "server.door", "server.limits",
+    "api.app", "api.desk", "server.config", "server.door", "server.limits", "server.rates", "server.revoked",
+    "store.news",
     "telemetry.context", "telemetry.events", "telemetry.formats", "telemetry.text",
 )  # fmt: skip
 

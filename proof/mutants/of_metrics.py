@@ -52,4 +52,19 @@ MUTANTS = (
         "an attempt does not know the one before it", "G12", f"{TRACING}::test_a_retry_is_linked_to_the_attempt_before_and_s10_tells_no_text_of_its_error",
         (sql("claim", "split_part(job.trace, E'\\n', 3)", "split_part(job.trace, E'\\n', 2)"),),
     ),
+    Mutant(
+        "a key of one queue is told figures of another", "G15",
+        "tests/remote/test_access.py::test_s2_a_key_of_one_queue_gets_no_figures_of_anothers_leases",
+        (Patch("remote/serving/rights.py", "if allowed is None or await self._queue_of(one.job_id) in allowed", "if True"),),
+    ),
+    Mutant(
+        "a worker over a server measures no pickup", "G8",
+        "tests/remote_worker/test_figures.py::test_pickups_recoveries_and_zombies_are_measured",
+        (Patch("remote/words.py", '(0, job.pickup_us) if job.HasField("pickup_us") else (None, None)', "(None, None)"),),
+    ),
+    Mutant(
+        "a claim over a server is not in the trace of its jobs", "G12",
+        "tests/remote_worker/test_figures.py::test_a_claim_is_part_of_its_jobs_trace",
+        (Patch("remote/serving/assigning.py", "trace=wish.trace", "trace=None"),),
+    ),
 )  # fmt: skip

@@ -100,4 +100,9 @@ MUTANTS = (
         f"{OPERATING}::test_a_cancelled_job_is_cancelled_and_the_act_is_noted",
         (Patch("access/acting.py", "await act.run(calls.act_as(caller.actor, reason))", "pass"),),
     ),
+    Mutant(
+        "a certificate that was revoked opens what it opened", "G15",
+        "tests/server/test_tls.py::test_s11_a_certificate_that_is_revoked_opens_nothing_any_more",
+        (Patch("server/protocol.py", "return shown is not None and revoked.lists(shown)", "return False"),),
+    ),
 )  # fmt: skip

@@ -44,4 +44,14 @@ MUTANTS = (
         f"{WORKER}::test_a_single_settling_that_is_refused_is_recorded_once",
         (Patch("remote/outcomes.py", "                raise lease_lost(rest.refusal)\n", "                break\n"),),
     ),
+    Mutant(
+        "a result names the lease of another that went out with it", "G4",
+        "tests/remote_worker/test_line.py::test_each_of_a_batch_names_its_own_lease_and_says_how_it_ended",
+        (Patch("remote/outcomes.py", "        if claim is not last or token != form.token:\n", "        if last is None:\n"),),
+    ),
+    Mutant(
+        "what one parcel left open is taken for unsent", "G7",
+        "tests/remote_worker/test_line.py::test_trouble_of_one_parcel_is_no_matter_of_the_others",
+        (Patch("remote/outcomes.py", 'word = "unknown" if _leaves_open(said) else "unsent"', 'word = "unsent"'),),
+    ),
 )  # fmt: skip

@@ -17,16 +17,18 @@ MUTANTS = (
         "the server fills in the claim that it remembers of a job", "G4", KIT,
         (
             serving("translate", "def leases(", "CLAIMS: dict[int, bytes] = {}\n\n\ndef leases("),
-            serving("translate", "    until = timeout if hard_end is None else hard_end\n",
-                    "    until = timeout if hard_end is None else hard_end\n    CLAIMS[id] = claim\n"),
-            serving("translate", "claim_id(proof.claim), 0.0, 0.0)", "claim_id(CLAIMS.get(proof.job_id, proof.claim)), 0.0, 0.0)"),
+            serving("granting", "import milliseconds\n", "import CLAIMS, milliseconds\n"),
+            serving("granting", "        job.id = id\n", "        job.id = id\n        CLAIMS[id] = claim\n"),
+            serving("translate", "claims[proof.claim], 0.0, 0.0)", "claims[CLAIMS.get(proof.job_id, proof.claim)], 0.0, 0.0)"),
+            serving("settling", "import Claims, ", "import CLAIMS, Claims, "),
+            serving("settling", "claims[result.claim]", "claims[CLAIMS.get(result.job_id, result.claim)]"),
         ),
     ),
     Mutant(
         "a refused result is answered as accepted", "G4", KIT,
-        (serving("settling", "        accepted = len(results.items) - len(rest)\n",
+        (serving("settling", "        accepted = len(named) - len(rest)\n",
                  "        rest = [item for item in rest if item.why != worker_pb2.WHY_REFUSED]\n"
-                 "        accepted = len(results.items) - len(rest)\n"),),
+                 "        accepted = len(named) - len(rest)\n"),),
     ),
     Mutant(
         "a stale single result is answered OK in its unary form", "G4", KIT,
@@ -39,7 +41,7 @@ MUTANTS = (
     ),
     Mutant(
         "an unknown outcome is guessed, not read", "G7", KIT,
-        (serving("desk", 'ENDS[await self.store.run(calls.outcome(lease)) if lease in theirs else "gone"]',
+        (serving("desk", 'ENDS[await self.store.run(calls.outcome(lease)) if lease.job_id in theirs else "gone"]',
                  'ENDS["succeeded"]'),),
     ),
     Mutant(
@@ -71,5 +73,10 @@ MUTANTS = (
         "whoever comes without a key is taken for somebody on this machine", "G15",
         f"{ACCESS}::test_s2_behind_a_proxy_nobody_is_known_to_be_on_this_machine",
         (serving("gate", "return not self._config.behind_proxy and", "return"),),
+    ),
+    Mutant(
+        "a job is given out with the token of another of its claim", "G4",
+        "tests/remote/test_granting.py::test_each_job_has_its_own_facts_and_those_it_shares",
+        (serving("granting", "        alike = (token, ", "        token = rows[0][1]\n        alike = (token, "),),
     ),
 )  # fmt: skip

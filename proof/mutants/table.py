@@ -2,12 +2,14 @@
 
 from proof.mutants import (
     of_access,
+    of_cancels,
     of_crashes,
     of_metrics,
     of_ownership,
     of_the_api,
     of_the_cases,
     of_the_commit,
+    of_the_doors,
     of_the_fence,
     of_the_remote_worker,
     of_the_server,
@@ -29,4 +31,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_remote_worker.MUTANTS,
     *of_the_server.MUTANTS,
     *of_the_api.MUTANTS,
+    *of_cancels.MUTANTS,
+    *of_the_doors.MUTANTS,
 )

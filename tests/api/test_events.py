@@ -1,13 +1,20 @@
 """Live changes: one look at the ledger for all, nothing lost, nothing shown to those who may not see it."""
 
+import asyncio
+import contextlib
 import threading
 import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from faultline.access import Doorman
+from faultline.access.caller import LOOPBACK
+from faultline.api import create_app
+from faultline.api.events import Feed
 from faultline.server.limits import Limits
 from faultline.store import calls
+from faultline.store.run import AsyncStore
 from tests.api.serving import code_of, serving
 from tests.support import claim_many, claim_one, new_job
 
@@ -46,6 +53,11 @@ class Listener:
                 self.lines.append(line)
                 if self._over.is_set():
                     return
+
+    def ended(self):
+        """Wait until the server has ended it."""
+        self._thread.join(20)
+        assert not self._thread.is_alive()
 
     def wait_for(self, text, seconds=20):
         until = time.monotonic() + seconds
@@ -121,3 +133,53 @@ def test_the_ledgers_newest_entries_are_found_from_its_end(store, queue):
     assert moments == sorted(moments, reverse=True)
     assert store.run(calls.changes(old)) == []
     assert len(store.run(calls.changes(moments[-1], most=10))) == 10
+
+
+def test_s2_a_stream_ends_with_its_key(service, store, monkeypatch):
+    monkeypatch.setattr("faultline.access.doorman.CACHE_SECONDS_MAX", 0.1)
+    key = service.key("read")
+    with Listener(service.client(key)) as listener:
+        listener.wait_for(": nothing new")
+        store.run(calls.revoke_key(key.split("_")[1]))
+
+        assert "opens nothing" in listener.wait_for("data: ")
+        listener.ended()
+
+
+def test_whoever_leaves_before_the_first_word_leaves_room(database):
+    """Or a hundred of them would leave no room for anybody."""
+
+    async def come_and_go():
+        store = AsyncStore(database)
+        app = create_app(store, Doorman(store))
+        scope = {
+            "type": "http", "method": "GET", "path": EVENTS, "raw_path": EVENTS.encode(), "query_string": b"",
+            "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1), "http_version": "1.1",
+            "scheme": "http", "server": ("127.0.0.1", 80), "asgi": {"version": "3.0", "spec_version": "2.4"},
+        }  # fmt: skip
+
+        async def receive():
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            raise OSError("the client has gone")
+
+        for version in ("2.3", "2.4"):
+            with contextlib.suppress(Exception):
+                await app({**scope, "asgi": {"version": "3.0", "spec_version": version}}, receive, send)
+        left = set(app.state.desk.feed._subscribers)
+        await store.close()
+        return left
+
+    assert asyncio.run(come_and_go()) == set()
+
+
+def test_whoever_comes_while_the_server_stops_is_sent_on():
+    async def come():
+        feed = Feed(None, 10, 10)
+        feed.end()
+        subscriber = feed.subscribe(LOOPBACK)
+        feed.leave(subscriber)
+        return subscriber.over
+
+    assert asyncio.run(come())

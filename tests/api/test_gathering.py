@@ -8,6 +8,7 @@ import pytest
 
 from faultline.api.desk import _OneStore
 from faultline.api.gathering import Gatherer
+from faultline.api.problems import Refused
 from faultline.client.sender import Sender
 from faultline.errors import BadDocument, BadName, KeyConflict, OutcomeUnknown, ServerUnavailable
 from faultline.store import calls
@@ -144,3 +145,54 @@ def test_a_lost_reply_is_told_as_unknown_and_nothing_is_sent_twice(gather, datab
     assert {type(answer) for answer in answers} == {OutcomeUnknown}
     assert counted["enqueue_many"] <= 2
     assert row_counts(database)["active"] == before
+
+
+def test_keyed_jobs_that_cannot_be_sent_in_time_are_told_so(database):
+    """Somebody's open transaction holds their keys: who waits behind them is not kept for minutes."""
+
+    async def submit():
+        store = AsyncStore(database)
+
+        async def hang(call, hint=None):
+            await asyncio.sleep(60)
+
+        setattr(store, "run", hang)  # noqa: B010
+        gatherer = Gatherer(store, Sender(_OneStore(store)), 1000, seconds_max=0.3)
+        jobs = [new_job(key=f"held-{number}") for number in range(60)]
+        began = asyncio.get_running_loop().time()
+        answers = await asyncio.gather(*(gatherer.add(job) for job in jobs), return_exceptions=True)
+        return answers, asyncio.get_running_loop().time() - began
+
+    answers, seconds = asyncio.run(submit())
+
+    kinds = Counter(type(answer) for answer in answers)
+    assert set(kinds) == {TimeoutError, Refused}
+    assert kinds[TimeoutError] < 20  # those that were sent: nobody knows
+    assert {answer.kind.code for answer in answers if isinstance(answer, Refused)} == {"overloaded"}
+    assert seconds < 3
+
+
+def test_jobs_that_cannot_be_sent_in_time_are_told_so(database):
+    """Each kind waits for a call of its own; there are only so many calls at once."""
+
+    async def submit():
+        store = AsyncStore(database)
+
+        async def hang(call, hint=None):
+            await asyncio.sleep(60)
+
+        setattr(store, "run", hang)  # noqa: B010
+        gatherer = Gatherer(store, Sender(_OneStore(store)), 1000, seconds_max=0.3)
+        jobs = [new_job(queue=f"held-{number}") for number in range(120)]
+        began = asyncio.get_running_loop().time()
+        answers = await asyncio.gather(*(gatherer.add(job) for job in jobs), return_exceptions=True)
+        took = asyncio.get_running_loop().time() - began
+        await asyncio.sleep(0.5)
+        return answers, took, gatherer._waiting
+
+    answers, seconds, waiting = asyncio.run(submit())
+
+    assert all(isinstance(answer, TimeoutError | Refused) for answer in answers)
+    assert {answer.kind.code for answer in answers if isinstance(answer, Refused)} == {"overloaded"}
+    assert seconds < 3
+    assert waiting == 0

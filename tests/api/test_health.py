@@ -1,14 +1,18 @@
 """Health: the process is there, it is of use, and it says so without telling more than that."""
 
 import asyncio
+import contextlib
 import logging
 
 import psycopg
 import pytest
+from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
 
 from faultline.access import Doorman
 from faultline.api import create_app
-from faultline.errors import FaultlineError
+from faultline.api.desk import ApiConfig, Desk
+from faultline.api.problems import problem_of
+from faultline.errors import FaultlineError, ServerUnavailable
 from faultline.store.run import AsyncStore
 from tests.api.serving import code_of, serving
 
@@ -142,3 +146,46 @@ def test_every_error_of_ours_has_a_kind_of_problem():
     unforeseen = {one for one in ours - inside if not TABLE.keys() & set(one.__mro__)}
 
     assert unforeseen == set()
+
+
+@pytest.mark.parametrize("error", [LockNotAvailable(), QueryCanceled(), DeadlockDetected()])
+def test_trouble_of_the_moment_is_told_as_such(error):
+    """A lock, a statement's timeout: not this server's fault, and gone in a moment."""
+    problem = problem_of(error)
+
+    assert (problem.kind.status, problem.kind.code, problem.retry_after) == (503, "database_unavailable", 1)
+    assert problem.detail == ""
+
+
+def test_however_many_ask_whether_it_is_ready_the_database_is_asked_once(monkeypatch):
+    """Also while it is not: probes come from everywhere, and need no key."""
+    asked = 0
+
+    async def away(conn):
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0.01)
+        raise ServerUnavailable("it is not there")
+
+    class Away(AsyncStore):
+        @contextlib.asynccontextmanager
+        async def connection(self):
+            yield None
+
+    async def probe():
+        desk = Desk(Away(""), Doorman(Away("")), ApiConfig())
+        return await asyncio.gather(*(desk.check_ready() for _ in range(50)), return_exceptions=True)
+
+    monkeypatch.setattr("faultline.api.desk.agreet", away)
+    monkeypatch.setattr("faultline.api.desk.READY_SECONDS", 60.0)
+    answers = asyncio.run(probe())
+
+    assert {type(answer) for answer in answers} == {ServerUnavailable}
+    assert asked == 1
+
+
+def test_a_key_of_one_queue_is_not_shown_the_figures_of_all(service, queue):
+    answer = service.client(service.key("read", queues=[queue])).get("/metrics")
+
+    assert answer.status_code == 403
+    assert code_of(answer) == "queue_needed"

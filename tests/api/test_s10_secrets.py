@@ -76,7 +76,7 @@ def test_s13_however_many_queues_are_named_what_is_kept_of_them_stays_small(serv
 
 
 def test_s13_callers_that_come_and_go_are_forgotten():
-    from faultline.api import rates
+    from faultline.server import rates
 
     rate = rates.Rate(5.0)
     for number in range(rates.NAMES_MAX + 100):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from faultline.exporters.counting import Counting, reset
+from faultline.exporters.counting import Counting
 from faultline.exporters.prometheus import ServerMetrics, render
 from faultline.store import calls
 from faultline.store.run import AsyncStore, Store
@@ -64,12 +64,13 @@ def text(counting: Counting) -> str:
 
 async def server_scrape(dsn: str) -> str:
     astore = AsyncStore(dsn)
+    metrics = ServerMetrics(astore)
     try:
-        body, _ = await ServerMetrics(astore).scrape()
+        body, _ = await metrics.scrape()
         return body.decode()
     finally:
+        metrics.close()
         await astore.close()
-        reset()
 
 
 @pytest.fixture(scope="session")

@@ -4,16 +4,22 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import grpc
 import pytest
 
 from faultline.access import Doorman, mint
+from faultline.config import Settings
 from faultline.remote.conformance.talk import Place
 from faultline.remote.serving import GrpcConfig, GrpcServer
+from faultline.server.config import Address, ServerConfig
+from faultline.server.server import Server
 from faultline.store import calls
 from faultline.store.run import AsyncStore
+
+ANY_PORT = Address("127.0.0.1", 0)
 
 
 @dataclass
@@ -70,6 +76,21 @@ async def serving(dsn: str, **config: Any) -> AsyncIterator[Served]:
             await channel.close()
         await server.stop(0)
         await store.close()
+
+
+@asynccontextmanager
+async def a_server(dsn: str, pooler: str = "none", **config: Any) -> AsyncIterator[Server]:
+    """The whole server, with both its doors, in the test's own loop."""
+    asked = {"http": ANY_PORT, "grpc": ANY_PORT, "watchdog": False, "grace": timedelta(seconds=1), **config}
+    server = Server(Settings.read(dsn, pooler, environment={}), ServerConfig(**asked))
+    running = asyncio.create_task(server.run())
+    async with asyncio.timeout(20):
+        await server.ready.wait()
+    try:
+        yield server
+    finally:
+        server.stop()
+        await running
 
 
 @pytest.fixture

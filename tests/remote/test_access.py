@@ -3,16 +3,21 @@
 import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from uuid import uuid4
 
 import grpc
 import pytest
 
-from faultline.remote.conformance.of_a_server import problem_in
+from faultline.access import Caller
+from faultline.lease import Lease
+from faultline.remote.conformance.details import problem_in
 from faultline.remote.conformance.talk import Place, done, proof
 from faultline.remote.conformance.verdict import Broken
+from faultline.remote.serving.rights import Rights
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.store import calls
+from faultline.store.run import AsyncStore
 from tests.support import new_job
 
 Code = grpc.StatusCode
@@ -29,6 +34,7 @@ REQUESTS = {
     "Workers.Settle": (worker_pb2.SettleRequest(results=worker_pb2.Results(items=[RESULT])), "work"),
     "Workers.Outcome": (worker_pb2.OutcomeRequest(leases=[PROOF]), "work"),
     "Workers.Refused": (worker_pb2.RefusedRequest(job_id=1, token=1), "work"),
+    "Workers.Figures": (worker_pb2.FiguresRequest(granted=[worker_pb2.LeaseName(job_id=1, token=1)]), "work"),
     "Jobs.Submit": (client_pb2.SubmitRequest(job=client_pb2.NewJob(task="t")), "enqueue"),
     "Jobs.SubmitMany": (client_pb2.SubmitManyRequest(jobs=[client_pb2.NewJob(task="t")]), "enqueue"),
     "Jobs.Get": (client_pb2.GetRequest(id=1), "read"),
@@ -81,7 +87,7 @@ def test_s2_a_key_that_opens_nothing_is_answered_alike_everywhere(served):
         assert len(said) == 1
         assert said.pop()[:2] == (Code.UNAUTHENTICATED, "not_authenticated")
 
-    served(test)
+    served(test, bad_keys_per_second=1e6)
 
 
 def test_s2_without_a_key_this_machine_may_read_and_no_more(served):
@@ -187,6 +193,42 @@ def test_s2_a_key_of_one_queue_learns_nothing_of_anothers_leases(served):
     served(test)
 
 
+def test_s2_a_key_of_one_queue_gets_no_figures_of_anothers_leases(served):
+    async def test(place):
+        theirs = await place.store.run(calls.enqueue(new_job(queue="theirs")))
+        old = (await place.store.run(_claim("theirs")))[0]
+        await _expire(place.store, theirs)
+        new = (await place.store.run(_claim("theirs")))[0]
+        await place.store.run(calls.refused(Lease(theirs, old.token, uuid4(), 1.0, 0.0), None))
+        asked = worker_pb2.FiguresRequest(
+            granted=[worker_pb2.LeaseName(job_id=theirs, token=new.token)],
+            refused=[worker_pb2.LeaseName(job_id=theirs, token=old.token)],
+        )
+        for queues, figures in ((None, 1), (("theirs",), 1), (("ours",), 0)):
+            way = place.place(await place.key_for("work", queues=queues))
+            told = await way.ask(way.workers.Figures, asked)
+            assert (len(told.recovery_seconds), len(told.zombie_seconds)) == (figures, figures)
+
+    served(test)
+
+
+def _claim(queue):
+    lease = timedelta(seconds=15)
+    return calls.claim([queue], 1, lease=lease, claim=uuid4(), worker=None, timeout=timedelta(hours=1))
+
+
+async def _expire(store, job):
+    """Its lease has run out, it was taken back, and it is due again."""
+    async with store.connection() as conn:
+        await conn.execute(
+            "update faultline.active set lease_until = faultline.now() - interval '1 s' where id = %s",
+            [job],
+        )
+        await conn.execute("update faultline.rounds set hold_until = '-infinity'")
+    await store.run(calls.reap())
+    await store.run(calls.retry_now(job))
+
+
 def test_s2_a_session_ends_when_its_key_is_revoked(served):
     async def test(place):
         key = await place.key_for("work")
@@ -219,3 +261,36 @@ def test_a_key_has_only_so_many_sessions(served):
             pass
 
     served(test, sessions_per_key=2)
+
+
+def test_whoever_guesses_keys_has_to_wait_and_a_good_key_has_not(served):
+    async def test(place):
+        way, wrong = place.place(), place.place("flk_000000000000_" + "A" * 43)
+        await way.ask(way.workers.Outcome, worker_pb2.OutcomeRequest())
+        codes = set()
+        for number in range(40):
+            guess = place.place(f"flk_{number:012x}_" + "A" * 43)
+            guess.channel, guess.workers = wrong.channel, wrong.workers
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await guess.ask(wrong.workers.Outcome, worker_pb2.OutcomeRequest())
+            codes.add(caught.value.code())
+        assert codes == {Code.UNAUTHENTICATED, Code.RESOURCE_EXHAUSTED}
+        await way.ask(way.workers.Outcome, worker_pb2.OutcomeRequest())
+
+    served(test)
+
+
+def test_what_is_remembered_of_jobs_has_a_bound(monkeypatch):
+    monkeypatch.setattr("faultline.remote.serving.rights.KNOWN_MAX", 100)
+
+    class Everything(AsyncStore):
+        async def run(self, call, hint=None):
+            return SimpleNamespace(queue="ours")
+
+    async def name_many():
+        rights = Rights(Everything(""), Caller("worker", frozenset({"work"}), frozenset({"ours"}), "k"))
+        for start in range(0, 1_000, 50):
+            await rights.keep([Lease(id, 1, uuid4(), 1.0, 0.0) for id in range(start, start + 50)])
+        return len(rights._known)
+
+    assert asyncio.run(name_many()) <= 150

@@ -4,10 +4,13 @@ import asyncio
 import time
 
 import grpc
+from psycopg.errors import QueryCanceled
 
 from faultline.remote.conformance.talk import Place, done
+from faultline.remote.serving import server
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.store import calls
+from faultline.store.connect import agreet as really
 from tests.support import new_job
 
 Code = grpc.StatusCode
@@ -139,5 +142,58 @@ def test_reflection_names_both_services(served):
         async for answer in stub.ServerReflectionInfo(asked(), timeout=5):
             names = {service.name for service in answer.list_services_response.service}
         assert {"faultline.rpc.v1.Workers", "faultline.rpc.v1.Jobs", "grpc.health.v1.Health"} <= names
+
+    served(test)
+
+
+def test_the_health_service_outlives_whatever_the_database_does(served, monkeypatch):
+    """Also an error that nobody has a name for, such as a statement's timeout."""
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+    words = health_pb2.HealthCheckResponse
+    trouble: list[Exception] = []
+
+    async def agreet(conn):
+        if trouble:
+            raise trouble[0]
+        await really(conn)
+
+    monkeypatch.setattr(server, "HEALTH_EVERY", 0.05)
+    monkeypatch.setattr(server, "agreet", agreet)
+
+    async def test(place):
+        stub = health_pb2_grpc.HealthStub(place.place().channel)
+
+        async def says(word):
+            async with asyncio.timeout(20):
+                while (await stub.Check(health_pb2.HealthCheckRequest(), timeout=5)).status != word:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+
+        await says(words.SERVING)
+        for error in (QueryCanceled("timeout"), RuntimeError("nobody foresaw this")):
+            trouble[:] = [error]
+            await says(words.NOT_SERVING)
+            trouble.clear()
+            await says(words.SERVING)
+
+    served(test)
+
+
+def test_whoever_fails_to_listen_keeps_nobody_else_from_hearing(served):
+    async def test(place):
+        heard: list[str | None] = []
+
+        def fails(queue):
+            place.server.bell.subscribers.discard(fails)
+            raise RuntimeError("nobody foresaw this")
+
+        place.server.bell.subscribers.add(fails)
+        place.server.bell.subscribers.add(heard.append)
+        async with asyncio.timeout(20):
+            for is_so in (lambda: fails not in place.server.bell.subscribers, lambda: "default" in heard):
+                heard.clear()
+                while not is_so():
+                    await place.store.run(calls.wake("default"))
+                    await asyncio.sleep(0.05)
 
     served(test)

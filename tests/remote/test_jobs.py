@@ -6,10 +6,11 @@ import json
 import grpc
 import pytest
 
-from faultline.remote.conformance.of_a_server import problem_in
+from faultline.remote.conformance.details import problem_in
 from faultline.remote.conformance.talk import done
 from faultline.rpc.v1 import client_pb2
 from faultline.store import calls
+from tests.support import new_job
 
 Code = grpc.StatusCode
 NewJob = client_pb2.NewJob
@@ -124,5 +125,28 @@ def test_a_job_is_cancelled_once(served):
             await talk.settle(done(await talk.take()))
         code, problem = await _refused(way.ask(way.jobs.Cancel, client_pb2.CancelRequest(id=other)))
         assert (code, problem.code) == (Code.FAILED_PRECONDITION, "wrong_state")
+
+    served(test)
+
+
+def test_one_question_serves_all_who_wait(served):
+    async def test(place):
+        jobs = [await place.store.run(calls.enqueue(new_job())) for _ in range(40)]
+        carry, asked = place.store.run, []
+
+        async def run(call, hint=None):
+            asked.append(call.name)
+            return await carry(call, hint)
+
+        place.store.run = run
+        way = place.place()
+        waits = [
+            asyncio.create_task(way.ask(way.jobs.Wait, client_pb2.WaitRequest(id=job, wait_ms=1_500)))
+            for job in jobs
+        ]
+        answers = await asyncio.gather(*waits)
+        del place.store.run
+        assert {answer.state for answer in answers} == {"queued"}
+        assert asked.count("ended") < 100  # each for itself, ten times a second, would be some 500
 
     served(test)

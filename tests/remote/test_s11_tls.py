@@ -10,7 +10,8 @@ import pytest
 
 from faultline.errors import ConfigError
 from faultline.remote.conformance.talk import Place
-from faultline.remote.serving import GrpcConfig, TlsFiles
+from faultline.remote.serving import GrpcConfig
+from faultline.server.config import Tls
 from tests.remote.certificates import Authority
 from tests.remote.conftest import serving
 
@@ -24,7 +25,7 @@ def office(tmp_path_factory):
 
 
 def _files(pair, **more):
-    return TlsFiles(cert=pair.cert, key=pair.key, **more)
+    return Tls(cert=pair.cert, key=pair.key, **more)
 
 
 def _speak(target, key, trusted, client=None, name="localhost"):
@@ -118,4 +119,4 @@ def _handshake(port, newest):
 
 def test_files_that_are_not_there_are_named(tmp_path):
     with pytest.raises(ConfigError, match="--tls-cert"):
-        GrpcConfig(tls=TlsFiles(cert=tmp_path / "none.pem", key=tmp_path / "none.key"))
+        GrpcConfig(tls=Tls(cert=tmp_path / "none.pem", key=tmp_path / "none.key"))

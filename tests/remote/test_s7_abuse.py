@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from faultline.remote.conformance.of_a_server import problem_in
+from faultline.remote.conformance.details import problem_in
 from faultline.remote.conformance.verdict import Broken
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.store import calls

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from psycopg.errors import DeadlockDetected
+
 from faultline.remote.conformance.talk import done
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
@@ -132,5 +134,28 @@ def test_a_unary_answer_gives_back_what_does_not_fit(served):
         assert 0 < len(first.jobs) < 6
         assert not {job.id for job in first.jobs} & {job.id for job in second.jobs}
         assert {job.attempt for job in second.jobs} == {1}
+
+    served(test)
+
+
+def test_one_that_cannot_be_given_back_does_not_keep_the_others(served):
+    async def test(place):
+        jobs = [await place.store.run(calls.enqueue(new_job())) for _ in range(3)]
+        async with place.place().session() as talk:
+            given = list((await talk.ask(room=3, wait_ms=5_000)).jobs)
+            carry = place.store.run
+
+            async def run(call, hint=None):
+                if call.name == "release" and call.args["job_id"] == given[0].id:
+                    raise DeadlockDetected("not now")
+                return await carry(call, hint)
+
+            place.store.run = run
+            try:
+                await place.server.desk.assigner.hand_back(given)
+            finally:
+                del place.store.run
+        states = [(await place.store.run(calls.get(job))).state for job in jobs]
+        assert sorted(states) == ["queued", "queued", "running"]
 
     served(test)

@@ -18,7 +18,7 @@ from faultline.remote.line import RemoteLine
 from faultline.rpc.v1 import worker_pb2 as rpc
 from faultline.rpc.v1.problem_pb2 import Problem
 from faultline.store import calls
-from faultline.worker import feeder, settle, settler, telling, worker
+from faultline.worker import cancels, feeder, settle, settler, telling, worker
 
 LEASES = [Lease(number, number + 10, uuid4(), 15.0, 0.0) for number in range(3)]
 
@@ -27,7 +27,7 @@ def test_every_call_that_a_worker_makes_can_be_carried():
     """Or a worker would learn only at work that a new one was forgotten here."""
     used = {
         name
-        for module in (feeder, settle, settler, telling, worker)
+        for module in (cancels, feeder, settle, settler, telling, worker)
         for name in re.findall(r"\bcalls\.(\w+)", Path(module.__file__).read_text())
         if inspect.isfunction(getattr(calls, name))
     }
@@ -66,7 +66,7 @@ def test_a_single_settling_raises_what_the_database_would(why, code, error):
 
 
 def test_of_a_batch_each_has_its_own_answer():
-    items = outcomes.many(calls.complete_many(LEASES, [None, None, None]).args)
+    items = outcomes.many(calls.complete_many(LEASES, [None, None, None]).args).results.items
     mixed = settled(unsettled(0, rpc.WHY_REFUSED), unsettled(1, rpc.WHY_UNKNOWN), accepted=1)
 
     assert outcomes.answers(items, mixed) == [
@@ -79,20 +79,67 @@ def test_of_a_batch_each_has_its_own_answer():
     ("why", "error"), [(rpc.WHY_UNSENT, CannotConnect), (rpc.WHY_UNKNOWN, ServerUnavailable)]
 )
 def test_trouble_of_a_whole_batch_is_the_servers_and_no_items(why, error):
-    items = outcomes.many(calls.complete_many(LEASES, [None, None, None]).args)
+    items = outcomes.many(calls.complete_many(LEASES, [None, None, None]).args).results.items
 
     with pytest.raises(error):
         outcomes.answers(items, settled(*(unsettled(index, why) for index in range(3))))
 
 
 def test_results_are_parcelled_by_the_servers_limits():
-    items = outcomes.many(calls.complete_many(LEASES, ["x" * 3000] * 3).args)
+    whole = outcomes.many(calls.complete_many(LEASES, ["x" * 3000] * 3).args)
 
-    by_count = outcomes.parcels(items, rpc.Limits(items_max=2))
-    by_weight = outcomes.parcels(items, rpc.Limits(message_bytes_max=5000))
-    assert [len(parcel) for parcel in by_count] == [2, 1]
-    assert [len(parcel) for parcel in by_weight] == [1, 1, 1]
-    assert list(outcomes.parcels([], rpc.Limits())) == []
+    by_count = outcomes.parcels(whole, rpc.Limits(items_max=2))
+    by_weight = outcomes.parcels(whole, rpc.Limits(message_bytes_max=5000))
+    assert [len(parcel.results.items) for parcel in by_count] == [2, 1]
+    assert [len(parcel.results.items) for parcel in by_weight] == [1, 1, 1]
+    assert list(outcomes.parcels(whole, rpc.Limits())) == [whole]
+    assert list(outcomes.parcels(outcomes.many(calls.complete_many([], []).args), rpc.Limits())) == []
+
+
+def test_trouble_of_one_parcel_is_no_matter_of_the_others():
+    parcels = list(
+        outcomes.parcels(outcomes.many(calls.complete_many(LEASES, [None] * 3).args), rpc.Limits(items_max=1))
+    )
+    refused = [(2, 12, "refused", "token_mismatch", 99)]
+
+    told = outcomes.together(parcels, [CannotConnect("away"), ServerUnavailable("cut"), refused])
+
+    assert told == [(0, 10, "alone", "unsent", None), (1, 11, "alone", "unknown", None), *refused]
+    assert outcomes.together(parcels, [[], [], refused]) == refused
+    assert outcomes.together([], []) == []
+
+
+def test_trouble_of_all_parcels_is_raised_and_the_one_that_leaves_most_open():
+    """Else what may have been recorded would be sent again unasked, and met by the fence."""
+    parcels = [rpc.FromWorker()] * 2
+
+    with pytest.raises(ServerUnavailable):
+        outcomes.together(parcels, [CannotConnect("away"), ServerUnavailable("cut")])
+    with pytest.raises(CannotConnect):
+        outcomes.together(parcels, [CannotConnect("away"), CannotConnect("away")])
+    with pytest.raises(KeyError):
+        outcomes.together(parcels, [KeyError("a mistake of ours"), []])
+
+
+def test_each_of_a_batch_names_its_own_lease_and_says_how_it_ended():
+    """Copied from a form for each claim: the form of one must never be another's."""
+    claim = uuid4()
+    leases = [*LEASES, *(Lease(number, 20 + number // 5, claim, 15.0, 0.0) for number in range(3, 9))]
+    results = [None, "1", *[None] * 6, '"x"']
+    delays = [timedelta(seconds=number) for number in range(9)]
+
+    done = outcomes.many(calls.complete_many(leases, results).args).results.items
+    failed = outcomes.many(calls.fail_many(leases, list("abcdefghi"), delays).args).results.items
+
+    for items in (done, failed):
+        assert [(item.job_id, item.token, item.claim) for item in items] == [
+            (lease.job_id, lease.token, lease.claim.bytes) for lease in leases
+        ]
+    assert [item.done.result.decode() or None for item in done] == results
+    assert {item.WhichOneof("outcome") for item in done} == {"done"}
+    assert [(item.failed.error, item.failed.delay_ms) for item in failed] == [
+        (error, 1000 * number) for number, error in enumerate("abcdefghi")
+    ]
 
 
 def test_a_beat_that_is_answered_wrongly_renews_nothing():

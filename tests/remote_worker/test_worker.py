@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from faultline import Faultline
 from faultline.config import Settings
 from faultline.errors import CannotConnect, NotAllowed, NotAuthenticated
 from faultline.job import Job
@@ -175,6 +176,27 @@ def test_a_cancelled_job_stops_its_handler(store, served):
         eventually(lambda: state_of(store, job) == "running")
         store.run(calls.cancel(job))
         assert stopped.wait(30)
+
+    assert outcomes(store, job) == ["cancelled"]
+
+
+def test_a_cancelled_jobs_handler_is_stopped_long_before_the_next_beat(database, store, served):
+    """The server is told by the database, and tells the worker."""
+    stopped = threading.Event()
+
+    async def nap() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            stopped.set()
+
+    job = enqueue(store, task="nap")
+    app = Faultline(database)
+    with working(served, nap, config=quick(lease_for=timedelta(minutes=30))) as worker:
+        eventually(lambda: worker.worker._shelf.listening and list(worker.worker._shelf.running))
+        app.cancel(job)
+        assert stopped.wait(harness.PATIENCE)
+    app.close()
 
     assert outcomes(store, job) == ["cancelled"]
 

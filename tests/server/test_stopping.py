@@ -1,18 +1,24 @@
 """A server that is told to stop lets calls in hand end, tells whoever waits, and leaves with 0."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from datetime import timedelta
 
+import grpc
 import httpx2
 import pytest
 from click.testing import CliRunner
 
 from faultline.cli.root import root
+from faultline.remote.conformance.talk import Place
 from faultline.store import calls
+from faultline.store.run import AsyncStore
+from tests.remote.conftest import a_server, make_key
 from tests.support import enqueue
 
 
@@ -86,3 +92,21 @@ def test_a_server_that_cannot_start_says_why_in_one_line(database, words, reason
     assert done.exit_code == 2
     assert reason in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_told_twice_it_waits_for_no_worker_either(database):
+    async def main():
+        store = AsyncStore(database)
+        key = await make_key(store, "work")
+        async with (
+            a_server(database, grace=timedelta(minutes=10)) as server,
+            grpc.aio.insecure_channel(str(server.grpc)) as channel,
+            Place(channel, key, "default").session() as talk,
+        ):
+            server.stop()
+            assert (await talk.hear("notice")).notice.WhichOneof("news") == "drain"
+            server.stop()
+            await talk.ended()
+        await store.close()
+
+    asyncio.run(asyncio.wait_for(main(), 30))

@@ -9,7 +9,9 @@ import httpx2
 import pytest
 
 from faultline.errors import ConfigError
+from faultline.server import protocol
 from faultline.server.config import Tls
+from faultline.server.revoked import Revoked
 from faultline.server.tls import server_context
 from tests.api.serving import serving
 
@@ -61,6 +63,70 @@ def test_with_a_client_ca_nobody_comes_in_without_a_certificate(database, made):
         assert httpx2.get(url, verify=known).status_code == 200
         with pytest.raises(httpx2.HTTPError):
             httpx2.get(url, verify=stranger)
+
+
+def fingerprint(cert):
+    said = ["openssl", "x509", "-noout", "-fingerprint", "-sha256", "-in", cert]
+    return subprocess.run(said, check=True, capture_output=True, text=True).stdout
+
+
+def test_s11_a_certificate_that_is_revoked_opens_nothing_any_more(database, made, tmp_path, monkeypatch):
+    """Also over a connection that was open before, and in the middle of a stream."""
+    monkeypatch.setattr(protocol, "LOOK_EVERY_SECONDS", 0.1)
+    listed = tmp_path / "revoked.txt"
+    listed.write_text("# nobody yet\n")
+    tls = Tls(
+        cert=made / "server.pem", key=made / "server.key", client_ca=made / "client.pem", revoked=listed
+    )
+    with serving(database, tls=tls) as service:
+        base = f"https://localhost:{service.address.port}"
+        shown = ssl.create_default_context(cafile=made / "server.pem")
+        shown.load_cert_chain(made / "client.pem", made / "client.key")
+        with (
+            httpx2.Client(base_url=base, verify=shown) as kept,
+            httpx2.Client(verify=shown, timeout=10) as listening,
+        ):
+            assert kept.get("/healthz").status_code == 200
+            with listening.stream("GET", f"{base}/api/v1/events") as events:
+                lines = events.iter_lines()
+                next(lines)
+                listed.write_text(fingerprint(made / "client.pem"))
+                refused = httpx2.get(f"{base}/healthz", verify=shown)
+                assert refused.status_code == 401
+                assert refused.json()["code"] == "certificate_revoked"
+                with pytest.raises((httpx2.RemoteProtocolError, httpx2.ReadError)):  # cut off in mid-stream
+                    list(lines)
+            with pytest.raises(httpx2.HTTPError):
+                kept.get("/healthz").raise_for_status()
+        listed.write_text("")
+        assert httpx2.get(f"{base}/healthz", verify=shown).status_code == 200
+
+
+def test_a_list_that_cannot_be_read_any_more_stays_in_force(made, tmp_path, caplog):
+    listed = tmp_path / "revoked.txt"
+    listed.write_text(fingerprint(made / "client.pem"))
+    revoked = Revoked(listed)
+    client, server = (
+        ssl.PEM_cert_to_DER_cert((made / f"{name}.pem").read_text()) for name in ("client", "server")
+    )
+
+    for spoil in (lambda: listed.write_text("nonsense"), listed.unlink):
+        spoil()
+        assert (revoked.lists(client), revoked.lists(server)) == (True, False)
+    assert caplog.text.count("cannot be read") == 1
+
+
+@pytest.mark.parametrize("text", ["-----BEGIN X509 CRL-----\nMIIB\n", "AB:CD", "ff" * 33])
+def test_what_is_no_list_of_fingerprints_is_refused_at_the_start(tmp_path, text):
+    (tmp_path / "revoked.txt").write_text(text)
+    with pytest.raises(ConfigError, match="line 1 is no SHA-256 fingerprint"):
+        Revoked(tmp_path / "revoked.txt")
+
+
+def test_a_list_of_revoked_certificates_needs_a_client_ca(made, tmp_path):
+    (tmp_path / "revoked.txt").write_text("")
+    with pytest.raises(ConfigError, match="--tls-client-ca"):
+        Tls(cert=made / "server.pem", key=made / "server.key", revoked=tmp_path / "revoked.txt")
 
 
 def test_files_that_do_not_go_together_are_named(made):

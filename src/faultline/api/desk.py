@@ -2,23 +2,28 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
+
+import psycopg
 
 from faultline.access import Acting, Caller, Doorman, acting
 from faultline.api.drilling import Drilling
 from faultline.api.events import Feed
 from faultline.api.gathering import Gatherer
-from faultline.api.waits import Waits
+from faultline.api.problems import OVERLOADED, Refused
 from faultline.client.sender import Sender
 from faultline.client.stores import Stores
 from faultline.config import Settings
-from faultline.errors import ServerUnavailable
+from faultline.errors import FaultlineError, ServerUnavailable
 from faultline.server.limits import Limits
+from faultline.server.waits import Waits
+from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.connect import agreet
+from faultline.store.news import JOBS_MAX
 from faultline.store.run import AsyncStore
 
 T = TypeVar("T")
@@ -63,6 +68,10 @@ class _OneStore(Stores):
         return self._store
 
 
+def _too_many_wait(count: int) -> Refused:
+    return Refused(OVERLOADED, f"{count} clients wait for jobs already", 1)
+
+
 class Desk:
     """The store, whoever looks at keys, and what requests share."""
 
@@ -75,13 +84,16 @@ class Desk:
         self.sender = Sender(_OneStore(store))
         limits = config.limits
         self.gatherer = Gatherer(store, self.sender, limits.calls_at_once_max, limits.answer_seconds_max)
-        self.waits = Waits(self.run, limits.waits_max)
+        self.waits = Waits(self.run, limits.waits_max, _too_many_wait)
         self.feed = Feed(self.run, limits.subscribers_max, limits.events_buffered_max)
         self.drilling = Drilling(store.dsn, limits.drills_at_once_max)
         self.metrics = metrics or no_metrics
+        self.cancelled: Callable[[int], None] = lambda job_id: None
+        """Told of each job that is cancelled here; where gRPC is served, its sessions."""
         self.draining = asyncio.Event()
         self._clock = time.monotonic
         self._looked_at = float("-inf")
+        self._unready: Exception | None = None
         self._looking = asyncio.Lock()
 
     async def run(self, call: Call[T]) -> T:
@@ -96,16 +108,36 @@ class Desk:
             async with acting(self.store, caller, reason) as act:
                 yield act
 
+    async def tell_cancelled(self, job_ids: Sequence[int]) -> None:
+        """Have whoever runs these jobs told now: here, at other replicas, and where workers listen.
+
+        Only a hint: the next beat of each says it as well.
+        """
+        for job_id in job_ids:
+            self.cancelled(job_id)
+        with suppress(FaultlineError, psycopg.Error, TimeoutError):
+            for start in range(0, len(job_ids), JOBS_MAX):
+                await self.run(calls.wake_cancelled(job_ids[start : start + JOBS_MAX]))
+
     async def check_ready(self) -> None:
         """Raise what is wrong with the database or its schema; looked at once a second, however many ask."""
         async with self._looking:
             if self._clock() - self._looked_at > READY_SECONDS:
-                try:
-                    async with asyncio.timeout(READY_SECONDS_MAX), self.store.connection() as conn:
-                        await agreet(conn)
-                except TimeoutError:
-                    raise ServerUnavailable("the database does not answer") from None
+                self._unready = await self._trouble()
                 self._looked_at = self._clock()
+            if self._unready is not None:
+                raise self._unready
+
+    async def _trouble(self) -> Exception | None:
+        """What is wrong with the database or its schema now, if anything is."""
+        try:
+            async with asyncio.timeout(READY_SECONDS_MAX), self.store.connection() as conn:
+                await agreet(conn)
+        except TimeoutError:
+            return ServerUnavailable("the database does not answer")
+        except Exception as error:  # whoever asks is told what it is, and it is not kept from the log
+            return error
+        return None
 
     def drain(self) -> None:
         """Say that the server is about to stop: readiness says no, and whoever waits gets an answer now."""

@@ -79,8 +79,11 @@ class Subscriber:
         """It reads too slowly: what it missed it has to fetch by coming back with the last id it saw."""
         self.over = False
 
+    def may_hear(self, event: Event) -> bool:
+        return event.queue is None or self._caller.may("read", event.queue)
+
     def tell(self, event: Event) -> None:
-        if event.queue is not None and not self._caller.may("read", event.queue):
+        if not self.may_hear(event):
             return
         if len(self._unread) >= self._most:
             self.behind = True
@@ -113,11 +116,15 @@ class Feed:
         self._subscribers: set[Subscriber] = set()
         self._looking: asyncio.Task[None] | None = None
         self._told: dict[tuple[int, int, str], datetime] = {}
+        self._over = False
 
     def subscribe(self, caller: Caller) -> Subscriber:
         if len(self._subscribers) >= self._subscribers_max:
             raise Refused(OVERLOADED, f"{self._subscribers_max} clients listen already", 5)
         subscriber = Subscriber(caller, self._buffered_max)
+        if self._over:
+            subscriber.end()
+            return subscriber
         self._subscribers.add(subscriber)
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
@@ -130,7 +137,8 @@ class Feed:
             self._looking = None
 
     def end(self) -> None:
-        """Let everybody go."""
+        """Let everybody go, and whoever still comes."""
+        self._over = True
         for subscriber in self._subscribers:
             subscriber.end()
 

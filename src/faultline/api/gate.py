@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -21,10 +22,11 @@ from faultline.api.problems import (
     Refused,
     problem_of,
 )
-from faultline.api.rates import Lately, Rate, Turnstile
+from faultline.api.rates import Turnstile
 from faultline.api.submit import SUBMIT, SUBMIT_MANY, submit_one
 from faultline.errors import NotAuthenticated
 from faultline.server.config import is_loopback
+from faultline.server.rates import Lately, Rate
 
 log = logging.getLogger("faultline.server")
 
@@ -75,6 +77,8 @@ class Gate:
         scope = asked.scope
         scope.setdefault("state", {})["caller"] = caller
         if asked.is_safe:
+            # For a stream, which may live longer than its key.
+            scope["state"]["who"] = partial(self._who, asked, asked.bearer)
             await self._app(scope, receive, answer.send)
             return
         most = self._limits.batch_bytes_max if asked.route == SUBMIT_MANY else self._limits.body_bytes_max

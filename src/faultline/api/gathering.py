@@ -6,8 +6,10 @@ shares the price of a commit.
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import Any, Final
 
+from faultline.api.problems import OVERLOADED, Refused
 from faultline.client.batches import is_due, options_of
 from faultline.client.sender import Sender, unknown_when_unanswered
 from faultline.errors import InputError, KeyConflict, ServerUnavailable
@@ -25,6 +27,8 @@ CALLS_AT_ONCE: Final = 8
 
 KEYED_AT_ONCE: Final = 4
 """A key may be held by somebody's open transaction. Keyed jobs wait one by one, and only so many of them."""
+
+TOO_LONG: Final = "others wait for the database, and its turn did not come; nothing was stored"
 
 Waiting = tuple[NewJob, asyncio.Future[Made]]
 
@@ -57,8 +61,12 @@ class Gatherer:
     async def add(self, new: NewJob) -> Made:
         """Enqueue a job; the answer comes after its commit."""
         if new.key is not None:
-            async with self._keyed:
+            if not await self._has(self._keyed):
+                raise Refused(OVERLOADED, TOO_LONG, 1)
+            try:
                 return await self._carry_keyed(new)
+            finally:
+                self._keyed.release()
         made: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
         kind = options_of(new)
         waiting = self._kinds.get(kind)
@@ -74,11 +82,27 @@ class Gatherer:
     async def _carry_kind(self, kind: Any, waiting: deque[Waiting]) -> None:
         """Carry jobs of one kind for as long as there are any."""
         while waiting:
-            async with self._calls:
-                batch = [waiting.popleft() for _ in range(min(BATCH_JOBS_MAX, len(waiting)))]
-                self._waiting -= len(batch)
-                await self._carry(batch)
+            if not await self._has(self._calls):
+                for _, answer in self._taken(waiting, len(waiting)):
+                    _fail(answer, Refused(OVERLOADED, TOO_LONG, 1))
+                continue
+            try:
+                await self._carry(self._taken(waiting, BATCH_JOBS_MAX))
+            finally:
+                self._calls.release()
         del self._kinds[kind]  # no await since the look: nobody can have joined
+
+    async def _has(self, turn: asyncio.Semaphore) -> bool:
+        """Wait for a turn, for as long as a client may be kept waiting; nothing was sent before it comes."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._seconds_max):
+                return await turn.acquire()
+        return False
+
+    def _taken(self, waiting: deque[Waiting], most: int) -> list[Waiting]:
+        batch = [waiting.popleft() for _ in range(min(most, len(waiting)))]
+        self._waiting -= len(batch)
+        return batch
 
     async def _carry(self, batch: list[Waiting]) -> None:
         """One call for all; when the database refuses what is in it, each asks for itself."""

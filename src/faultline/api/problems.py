@@ -4,8 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+import psycopg
 
 from faultline import errors
+from faultline.store.line import is_of_this_moment
 from faultline.telemetry import printable, scrub
 
 CONTENT_TYPE: Final = "application/problem+json"
@@ -41,6 +43,9 @@ BODY_TOO_LARGE: Final = Kind(
 )
 HEAD_TOO_LARGE: Final = Kind(
     431, "head_too_large", "The headers are too large", "Send fewer and shorter headers."
+)
+REVOKED: Final = Kind(
+    401, "certificate_revoked", "This certificate opens nothing any more", "It was revoked; ask for another."
 )
 TOO_SLOW: Final = Kind(408, "too_slow", "The request did not arrive in time", "Send it again, faster.")
 NOT_JSON: Final = Kind(
@@ -211,6 +216,8 @@ def problem_of(error: BaseException) -> Problem:
         if kind in TABLE:
             said = "" if isinstance(error, _SAYS_NOTHING) else _safe(str(error))
             return Problem(TABLE[kind], said, 1 if TABLE[kind].status == 503 else None)
+    if isinstance(error, psycopg.Error) and is_of_this_moment(error):
+        return Problem(TABLE[errors.DatabaseError], "", 1)
     return Problem(UNFORESEEN, "")
 
 

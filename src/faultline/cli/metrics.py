@@ -48,7 +48,8 @@ async def _serve(terminal: Terminal, address: "Address") -> int:
     settings = terminal.settings()
     configure_logging(level="warning" if terminal.quiet else settings.log)
     astore = AsyncStore(settings.require_dsn(), prepare=settings.pooler == "none", connections_max=1)
-    endpoint = Endpoint(address, ServerMetrics(astore).scrape)
+    metrics = ServerMetrics(astore)
+    endpoint = Endpoint(address, metrics.scrape)
     serving = asyncio.create_task(endpoint.run())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
@@ -57,5 +58,6 @@ async def _serve(terminal: Terminal, address: "Address") -> int:
         with contextlib.suppress(asyncio.CancelledError):
             await serving
     finally:
+        metrics.close()
         await astore.close()
     return 0

@@ -35,6 +35,11 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     "--tls-client-ca", type=FILE, help="Take only clients with a certificate signed by one of these."
 )
 @click.option(
+    "--tls-revoked",
+    type=FILE,
+    help="Of those, refuse the ones with these SHA-256 fingerprints, one a line; read again when it changes.",
+)
+@click.option(
     "--behind-proxy", is_flag=True, help="A proxy that ends TLS stands before it: every request needs a key."
 )
 @click.option(
@@ -87,6 +92,7 @@ def server_config(
     tls_cert: Path | None,
     tls_key: Path | None,
     tls_client_ca: Path | None,
+    tls_revoked: Path | None,
     behind_proxy: bool,
     allow_host: tuple[str, ...],
     watchdog: bool,
@@ -97,12 +103,16 @@ def server_config(
 
     if (tls_cert is None) != (tls_key is None) or (tls_client_ca is not None and tls_cert is None):
         raise ConfigError("--tls-cert and --tls-key go together, and --tls-client-ca needs both")
+    if tls_revoked is not None and tls_client_ca is None:
+        raise ConfigError(
+            "--tls-revoked lists client certificates, and without --tls-client-ca none is asked for"
+        )
     return ServerConfig(
         http=None if http == "off" else Address.parse(http),
         grpc=None if grpc is None else Address.parse(grpc, GRPC_PORT),
         tls=None
         if tls_cert is None or tls_key is None
-        else Tls(cert=tls_cert, key=tls_key, client_ca=tls_client_ca),
+        else Tls(cert=tls_cert, key=tls_key, client_ca=tls_client_ca, revoked=tls_revoked),
         behind_proxy=behind_proxy,
         hosts=allow_host,
         watchdog=watchdog,

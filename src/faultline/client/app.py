@@ -128,11 +128,11 @@ class Faultline:
 
         app.cancel(7, "the order was withdrawn")
         """
-        self._sender.run(calls.cancel(job_id, reason or None), "cancel")
+        self._sender.run(calls.cancel(job_id, reason or None), "cancel", calls.wake_cancelled([job_id]))
 
     async def acancel(self, job_id: int, reason: str = "") -> None:
         """End a job for good; a running one is stopped, and nothing it does can commit any more."""
-        await self._sender.arun(calls.cancel(job_id, reason or None))
+        await self._sender.arun(calls.cancel(job_id, reason or None), calls.wake_cancelled([job_id]))
 
     def retry_now(self, job_id: int) -> None:
         """Do not wait for a job's `run_at`: make it due.

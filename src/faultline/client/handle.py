@@ -75,11 +75,11 @@ class Handle(Generic[R]):
 
     def cancel(self, reason: str = "") -> None:
         """End the job for good; a running one is stopped, and nothing it does can commit any more."""
-        self._sender.run(calls.cancel(self.id, reason or None), "cancel")
+        self._sender.run(calls.cancel(self.id, reason or None), "cancel", calls.wake_cancelled([self.id]))
 
     async def acancel(self, reason: str = "") -> None:
         """End the job for good; a running one is stopped, and nothing it does can commit any more."""
-        await self._sender.arun(calls.cancel(self.id, reason or None))
+        await self._sender.arun(calls.cancel(self.id, reason or None), calls.wake_cancelled([self.id]))
 
     def _read(self, info: JobInfo) -> R:
         match info.state:

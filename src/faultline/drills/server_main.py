@@ -15,6 +15,7 @@ from typing import Any
 
 import faultline
 from faultline.access import Doorman
+from faultline.cli import loops
 from faultline.drills.worker_main import begin
 from faultline.remote.serving import GrpcConfig, GrpcServer
 from faultline.store import calls
@@ -30,7 +31,7 @@ def main() -> int:
     """Take the order, serve on a free port of this machine, and say where that is."""
     order = begin()
     logging.getLogger("faultline.events").setLevel(logging.INFO)
-    return asyncio.run(_serve(order))
+    return loops.run(_serve(order))
 
 
 async def _serve(order: dict[str, Any]) -> int:

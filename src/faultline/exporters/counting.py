@@ -132,31 +132,67 @@ class Counting:
 
 
 _one: Counting | None = None
+_stop: Callable[[], None] = lambda: None  # noqa: E731
+_holders = 0
+_for_good = False
 _making = threading.Lock()
 
 
 def counting() -> Counting:
-    """The one that counts in this process, started when it is first asked for.
+    """The one that counts in this process, started when it is first asked for, and for good.
 
     >>> counting() is counting()
     True
     >>> reset()
     """
-    global _one, _stop
+    global _for_good
     with _making:
-        if _one is None:
-            _one = Counting()
-            _stop = _one.start()
-        return _one
+        _for_good = True
+        return _the_one()
+
+
+def hold() -> Counting:
+    """The same for a while: when the last who holds it lets go, nothing is counted any more.
+
+    >>> from faultline.telemetry.events import counted
+    >>> held = hold()
+    >>> let_go()
+    >>> counted()
+    False
+    """
+    global _holders
+    with _making:
+        _holders += 1
+        return _the_one()
+
+
+def let_go() -> None:
+    """End a hold; what was counted is forgotten with the last one."""
+    global _holders
+    with _making:
+        _holders -= 1
+        if not _holders and not _for_good:
+            _forget()
 
 
 def reset() -> None:
     """Stop counting and forget what was counted; for tests."""
-    global _one
+    global _for_good
     with _making:
-        if _one is not None:
-            _stop()
-        _one = None
+        _for_good = False
+        _forget()
 
 
-_stop: Callable[[], None] = lambda: None  # noqa: E731
+def _the_one() -> Counting:
+    global _one, _stop
+    if _one is None:
+        _one = Counting()
+        _stop = _one.start()
+    return _one
+
+
+def _forget() -> None:
+    global _one
+    if _one is not None:
+        _stop()
+    _one = None

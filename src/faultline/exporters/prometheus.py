@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from faultline.errors import ConfigError
-from faultline.exporters.counting import counting
+from faultline.exporters.counting import hold, let_go
 from faultline.exporters.database import DatabaseFigures
 from faultline.exporters.figures import Snapshot, Value, merged
 from faultline.exporters.names import METRICS, Metric
@@ -60,12 +60,22 @@ def render(snapshot: Snapshot, accept: str = "") -> tuple[bytes, str]:
 
 
 class ServerMetrics:
-    """What a server's /metrics shows: its own process, and the whole database."""
+    """What a server's /metrics shows: its own process, and the whole database.
+
+    The process counts until the last of them is closed: whoever comes after a server pays nothing for it.
+    """
 
     def __init__(self, astore: AsyncStore) -> None:
         need_client()
-        self._counting = counting()
+        self._counting = hold()
         self._database = DatabaseFigures(astore)
+        self._closed = False
+
+    def close(self) -> None:
+        """Count no longer; said twice, it is closed once."""
+        if not self._closed:
+            self._closed = True
+            let_go()
 
     async def scrape(self, accept: str = "") -> tuple[bytes, str]:
         """A scrape and its content type; with the database away it says so, and does not wait for it."""

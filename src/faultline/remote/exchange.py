@@ -9,9 +9,10 @@ from faultline.errors import CannotConnect, InputError, ServerUnavailable
 from faultline.remote.address import Address
 from faultline.remote.channel import named
 from faultline.remote.session import Session
-from faultline.rpc.v1.worker_pb2 import Hello, Limits, Notice, OutcomeRequest, Welcome
+from faultline.rpc.v1.worker_pb2 import FromWorker, Hello, Limits, Notice, OutcomeRequest, Welcome
 from faultline.store.line import CALL_SECONDS_MAX
 from faultline.store.listen import Heard
+from faultline.store.news import of_cancelled
 
 GREET_SECONDS_MAX: Final = 10.0
 
@@ -38,12 +39,12 @@ class Exchange:
         self._hello = hello
         return (await self._open()).welcome
 
-    async def ask(self, kind: str, message: Any) -> Any:
+    async def ask(self, said: FromWorker) -> Any:
         """Say something over the session, and give its answer."""
         session = await self._open()
         try:
             async with asyncio.timeout(CALL_SECONDS_MAX):
-                return await session.ask(kind, message)
+                return await session.ask(said)
         except TimeoutError as silence:
             self._let_go(session)
             raise ServerUnavailable(
@@ -137,10 +138,12 @@ class Exchange:
             self._hear(None)
 
     def _take(self, session: Session, notice: Notice) -> None:
-        """News from the server. That a job was cancelled the pacemaker hears as well, with its next beat."""
+        """News from the server. Of a cancelled job the pacemaker would hear as well, with its next beat."""
         match notice.WhichOneof("news"):
             case "wake":
                 self._hear(notice.wake)
+            case "cancel":
+                self._heard(of_cancelled([notice.cancel.job_id]))
             case "deaf":
                 self._hear(None)
             case "drain" if self._session is session:

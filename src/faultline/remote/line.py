@@ -44,9 +44,8 @@ class RemoteLine:
             # Asked about tasks that nobody knows, to give their jobs up after a day: the server does that.
             "get_outline": self._nothing,
             "history": self._nothing,
-            # Figures that only rows know: the server tells them of the whole database.
-            "recoveries": self._nothing,
-            "zombies": self._nothing,
+            "recoveries": self._recoveries,
+            "zombies": self._zombies,
             **dict.fromkeys(outcomes.SINGLES, self._settle),
         }
 
@@ -76,26 +75,32 @@ class RemoteLine:
         return [((await self._exchange.hello(hello)).worker,)]
 
     async def _claim(self, call: Call[Any]) -> list[Row]:
-        asked = words.ask(call.args, self._exchange.limits.room_max)
-        return words.claimed(await self._exchange.ask("ask", asked), self._config.lease_for)
+        asked = rpc.FromWorker(ask=words.ask(call.args, self._exchange.limits.room_max))
+        return words.claimed(await self._exchange.ask(asked), self._config.lease_for)
 
     async def _beat(self, call: Call[Any]) -> list[Row]:
         proofs = words.proofs(call.args)
-        return words.beaten(proofs, await self._exchange.ask("beat", rpc.Beat(leases=proofs)))
+        said = rpc.FromWorker(beat=rpc.Beat(leases=proofs))
+        return words.beaten(proofs, await self._exchange.ask(said))
 
     async def _settle_many(self, call: Call[Any]) -> list[Row]:
-        told: list[Row] = []
-        for items in outcomes.parcels(outcomes.many(call.args), self._exchange.limits):
-            settled = await self._exchange.ask("results", rpc.Results(items=items))
-            told += outcomes.answers(items, settled)
-        return told
+        """A few parcels at once: while the database records one, the server reads the next."""
+        limits = self._exchange.limits
+        parcels = list(outcomes.parcels(outcomes.many(call.args), limits))
+        turns = asyncio.Semaphore(outcomes.at_once(limits))
+
+        async def settle(parcel: rpc.FromWorker) -> list[Row]:
+            async with turns:
+                return outcomes.answers(parcel.results.items, await self._exchange.ask(parcel))
+
+        answered = await asyncio.gather(*map(settle, parcels), return_exceptions=True)
+        return outcomes.together(parcels, answered)
 
     async def _settle(self, call: Call[Any]) -> list[Row]:
-        item = outcomes.one(call.name, call.args)
+        said = outcomes.one(call.name, call.args)
         while True:
             try:
-                settled = await self._exchange.ask("results", rpc.Results(items=[item]))
-                return outcomes.answer(settled)
+                return outcomes.answer(await self._exchange.ask(said))
             except outcomes.RowBusy:
                 await asyncio.sleep(BUSY_PAUSE)
             except LeaseLost as lost:
@@ -107,6 +112,14 @@ class RemoteLine:
         proof = rpc.Proof(job_id=args["job_id"], token=args["token"], claim=args["claim"].bytes)
         response = await self._exchange.call("Outcome", rpc.OutcomeRequest(leases=[proof]))
         return [(words.ENDS.get(response.ends[0], "gone"),)]
+
+    async def _recoveries(self, call: Call[Any]) -> list[Row]:
+        request = rpc.FiguresRequest(granted=words.names(call.args))
+        return [(seconds,) for seconds in (await self._exchange.call("Figures", request)).recovery_seconds]
+
+    async def _zombies(self, call: Call[Any]) -> list[Row]:
+        request = rpc.FiguresRequest(refused=words.names(call.args))
+        return [(seconds,) for seconds in (await self._exchange.call("Figures", request)).zombie_seconds]
 
     async def _refused(self, call: Call[Any]) -> list[Row]:
         """Have a refusal recorded, unless the server did that as it refused."""

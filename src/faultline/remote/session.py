@@ -66,16 +66,16 @@ class Session:
         """One call of its own, beside the stream."""
         return await getattr(self._stub, method)(request, metadata=self._metadata, timeout=timeout)
 
-    async def ask(self, kind: str, message: Any) -> Answer:
+    async def ask(self, said: FromWorker) -> Answer:
         """Say something that is answered, and wait for the answer; ServerUnavailable when none came."""
         if self.broken is not None:
             raise CannotConnect(self.broken)
         self._number += 1
-        message.id = number = self._number
+        getattr(said, said.WhichOneof("message") or "").id = number = self._number
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         try:
-            self._outbox.put_nowait(FromWorker(**{kind: message}))
+            self._outbox.put_nowait(said)
             return await answer
         finally:
             self._waiting.pop(number, None)

@@ -55,6 +55,7 @@ def ask(args: Args, room_max: int) -> rpc.Ask:
         claim=args["claim"].bytes,
         again=args["again"],
         begins=[rpc.Begin(lane=lane, place=place) for lane, place in begins],
+        trace=args.get("trace") or "",
     )
 
 
@@ -73,7 +74,8 @@ def _claimed(jobs: Sequence[rpc.Job], lease_ms: int) -> Iterator[Row]:
             job.args.decode(), job.key if job.HasField("key") else None, job.created_at_us - EPOCH_2000_US,
             None if own == lease_ms else timedelta(milliseconds=own),
             timedelta(milliseconds=job.timeout_ms) if job.HasField("timeout_ms") else None,
-            job.retry if job.HasField("retry") else None, job.lane, job.place, job.trace or None, None, None,
+            job.retry if job.HasField("retry") else None, job.lane, job.place, job.trace or None,
+            *((0, job.pickup_us) if job.HasField("pickup_us") else (None, None)),
         )  # fmt: skip
 
 
@@ -92,6 +94,13 @@ def proofs(args: Args) -> list[rpc.Proof]:
         for id, token, claim in zip(
             args["ids"].values, args["tokens"].values, args["claims"].values, strict=True
         )
+    ]
+
+
+def names(args: Args) -> list[rpc.LeaseName]:
+    return [
+        rpc.LeaseName(job_id=id, token=token)
+        for id, token in zip(args["ids"].values, args["tokens"].values, strict=True)
     ]
 
 

@@ -80,14 +80,23 @@ def is_loopback(host: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """The files of TLS: a certificate with its key and, for mutual TLS, who signs the clients'."""
+    """The files of TLS: a certificate and its key; of clients', who signs them and which were revoked."""
 
     cert: Path
     key: Path
     client_ca: Path | None = None
+    revoked: Path | None = None
+    """SHA-256 fingerprints of client certificates that open nothing any more, one a line."""
 
     def __post_init__(self) -> None:
-        for name, file in (("cert", self.cert), ("key", self.key), ("client-ca", self.client_ca)):
+        named = (
+            ("cert", self.cert), ("key", self.key), ("client-ca", self.client_ca), ("revoked", self.revoked),
+        )  # fmt: skip
+        if self.revoked is not None and self.client_ca is None:
+            raise ConfigError(
+                "--tls-revoked lists client certificates, and without --tls-client-ca none is asked for"
+            )
+        for name, file in named:
             if file is not None and not file.is_file():
                 raise ConfigError(f"--tls-{name}: there is no file {str(file)!a}")
 

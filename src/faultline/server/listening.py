@@ -13,6 +13,7 @@ from faultline.errors import ConfigError
 from faultline.server.config import Address
 from faultline.server.limits import Limits
 from faultline.server.protocol import uvicorn_config
+from faultline.server.revoked import Revoked
 
 BACKLOG: Final = 512
 
@@ -43,9 +44,14 @@ class HttpServer(uvicorn.Server):
     """uvicorn without its signals, with our TLS and a bound on how long a handshake may take."""
 
     def __init__(
-        self, app: Any, limits: Limits, grace_seconds: float, tls: ssl.SSLContext | None = None
+        self,
+        app: Any,
+        limits: Limits,
+        grace_seconds: float,
+        tls: ssl.SSLContext | None = None,
+        revoked: Revoked | None = None,
     ) -> None:
-        super().__init__(uvicorn_config(app, limits, grace_seconds))
+        super().__init__(uvicorn_config(app, limits, grace_seconds, revoked))
         self._tls = tls
         self._limits = limits
 

@@ -6,12 +6,13 @@ idle for longest makes room for the newest.
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
 
-from faultline.api.problems import HEAD_TOO_LARGE, MALFORMED, OVERLOADED, TOO_SLOW, Kind, Problem
+from faultline.api.problems import HEAD_TOO_LARGE, MALFORMED, OVERLOADED, REVOKED, TOO_SLOW, Kind, Problem
 from faultline.server.limits import Limits
+from faultline.server.revoked import Revoked
 
 Base: Any
 try:
@@ -20,10 +21,15 @@ except ImportError:  # without httptools, pure Python: slower, with the same bou
     from uvicorn.protocols.http.h11_impl import H11Protocol as Base
 
 
+LOOK_EVERY_SECONDS: Final = 5.0
+"""How often an open connection's certificate is looked for among the revoked ones."""
+
+
 class BoundedProtocol(Base):  # type: ignore[misc]
     """One connection."""
 
     limits = Limits()
+    revoked: Revoked | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
@@ -31,6 +37,9 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         self._seen_at = time.monotonic()
         self._head_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
+        self._look_timer: asyncio.TimerHandle | None = None
+        if self.revoked is not None:
+            self._look_timer = self.loop.call_later(LOOK_EVERY_SECONDS, self._look_again, self.revoked)
         self._expect_head()
         if len(self.connections) > self.limits.connections_max:
             self._make_room()
@@ -38,9 +47,15 @@ class BoundedProtocol(Base):  # type: ignore[misc]
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_there()
         self._is_read()
+        if self._look_timer is not None:
+            self._look_timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self.revoked is not None and self._is_revoked(self.revoked):
+            # In the middle of an answer a second one would be taken for its end.
+            self.refuse(REVOKED) if self.is_idle else self.transport.abort()
+            return
         before = self.cycle
         self._seen_at = time.monotonic()
         super().data_received(data)
@@ -54,6 +69,19 @@ class BoundedProtocol(Base):  # type: ignore[misc]
                 self.refuse(HEAD_TOO_LARGE)
             elif self._head_timer is None:
                 self._expect_head()
+
+    def _is_revoked(self, revoked: Revoked) -> bool:
+        """Asked with all that comes, and now and then: a connection may be older than its revocation."""
+        speaks_tls = self.transport.get_extra_info("ssl_object")
+        shown = None if speaks_tls is None else speaks_tls.getpeercert(binary_form=True)
+        return shown is not None and revoked.lists(shown)
+
+    def _look_again(self, revoked: Revoked) -> None:
+        """A stream of events says nothing to us while it reads: it is cut when its certificate is revoked."""
+        if self._is_revoked(revoked):
+            self.transport.abort()
+        else:
+            self._look_timer = self.loop.call_later(LOOK_EVERY_SECONDS, self._look_again, revoked)
 
     @property
     def is_idle(self) -> bool:
@@ -120,16 +148,18 @@ class BoundedProtocol(Base):  # type: ignore[misc]
             self.refuse(OVERLOADED)
 
 
-def protocol_with(limits: Limits) -> type[BoundedProtocol]:
-    """The protocol of a server with these limits."""
-    return type("HttpProtocol", (BoundedProtocol,), {"limits": limits})
+def protocol_with(limits: Limits, revoked: Revoked | None = None) -> type[BoundedProtocol]:
+    """The protocol of a server with these limits, and this list of revoked certificates."""
+    return type("HttpProtocol", (BoundedProtocol,), {"limits": limits, "revoked": revoked})
 
 
-def uvicorn_config(app: Any, limits: Limits, grace_seconds: float) -> uvicorn.Config:
+def uvicorn_config(
+    app: Any, limits: Limits, grace_seconds: float, revoked: Revoked | None = None
+) -> uvicorn.Config:
     """uvicorn as we use it: no words of its own, no headers it believes, nothing that is not HTTP."""
     return uvicorn.Config(
-        app, http=protocol_with(limits), ws="none", lifespan="off", log_config=None, access_log=False,
-        proxy_headers=False, server_header=False,
+        app, http=protocol_with(limits, revoked), ws="none", lifespan="off", log_config=None,
+        access_log=False, proxy_headers=False, server_header=False,
         timeout_keep_alive=int(limits.idle_seconds_max), timeout_graceful_shutdown=max(1, int(grace_seconds)),
         h11_max_incomplete_event_size=limits.head_bytes_max,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from faultline.notify import telling
 from faultline.server.config import Address, ServerConfig
 from faultline.server.door import check_door
 from faultline.server.listening import HttpServer, bind
+from faultline.server.revoked import Revoked
 from faultline.server.tls import server_context
 from faultline.server.watching import watching
 from faultline.store import calls
@@ -33,8 +34,17 @@ FILES_WANTED: Final = 16_384
 class Grpc(Protocol):
     """What we ask of the gRPC server."""
 
-    async def start(self) -> Any: ...
+    async def start(self) -> int: ...
     async def stop(self, grace: float) -> Any: ...
+    def cancelled(self, job_id: int) -> None: ...
+    def hurry(self) -> None: ...
+
+
+class Scraped(Protocol):
+    """What we ask of the metrics."""
+
+    async def scrape(self, accept: str = "") -> tuple[bytes, str]: ...
+    def close(self) -> None: ...
 
 
 class Server:
@@ -49,8 +59,11 @@ class Server:
         self.ready = asyncio.Event()
         self.http: Address | None = None
         """Where it listens for HTTP, once it is ready; the port is known by then also if it was 0."""
+        self.grpc: Address | None = None
+        """The same for gRPC."""
         self._stopping = asyncio.Event()
         self._http: HttpServer | None = None
+        self._grpc: Grpc | None = None
 
     async def run(self, *, signals: bool = False) -> int:
         """Serve until told to stop, then let calls in hand end within the grace; answers the exit code."""
@@ -67,7 +80,10 @@ class Server:
                     await stack.enter_async_context(telling(self.ready, self._stopping, self.status))
                 if self.config.watchdog:
                     await stack.enter_async_context(watching(store.dsn, prepare=direct))
-                await self._serve(store, Doorman(store))
+                metrics = None if self.config.http is None else metrics_of(store)
+                if metrics is not None:
+                    stack.callback(metrics.close)
+                await self._serve(store, Doorman(store), None if metrics is None else metrics.scrape)
         finally:
             await store.close()
         return 0
@@ -80,20 +96,25 @@ class Server:
         """Stop taking requests and let those in hand end; said twice, do not wait for them."""
         if self._stopping.is_set() and self._http is not None:
             self._http.force_exit = True
+        if self._stopping.is_set() and self._grpc is not None:
+            self._grpc.hurry()
         self._stopping.set()
 
-    async def _serve(self, store: AsyncStore, doorman: Doorman) -> None:
+    async def _serve(self, store: AsyncStore, doorman: Doorman, scrape: Metrics | None) -> None:
         parts = []
         desk: Desk | None = None
-        grpc = grpc_server(store, doorman, self.config) if self.config.grpc is not None else None
+        grpc = self._grpc = grpc_server(store, doorman, self.config) if self.config.grpc is not None else None
         if self.config.http is not None:
-            app = create_app(store, doorman, api_config(self.config), metrics_of(store))
+            app = create_app(store, doorman, api_config(self.config), scrape)
             desk = app.state.desk
+            if grpc is not None:
+                desk.cancelled = grpc.cancelled
             parts.append(asyncio.create_task(self._listen(app, self.config.http)))
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             if grpc is not None:
-                await grpc.start()
+                assert self.config.grpc is not None
+                self.grpc = Address(self.config.grpc.host, await grpc.start())
             self.ready.set()
             await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -105,14 +126,18 @@ class Server:
             grace = self.config.grace.total_seconds()
             if grpc is not None and self.ready.is_set():
                 parts.append(asyncio.create_task(grpc.stop(grace)))
-            await asyncio.gather(*parts)
+            for ended in await asyncio.gather(*parts, return_exceptions=True):
+                if isinstance(ended, BaseException):  # but only now: the others have come to their end
+                    raise ended
 
     def _listen(self, app: Any, address: Address) -> Coroutine[Any, Any, None]:
         """Bind now, so that a port that is taken stops the start; serve when awaited."""
         tls = None if self.config.tls is None else server_context(self.config.tls)
+        listed = None if self.config.tls is None else self.config.tls.revoked
+        revoked = None if listed is None else Revoked(listed)
         sock = bind(address)
         self.http = Address(address.host, sock.getsockname()[1])
-        self._http = HttpServer(app, self.config.limits, self.config.grace.total_seconds(), tls)
+        self._http = HttpServer(app, self.config.limits, self.config.grace.total_seconds(), tls, revoked)
         log.info("listening for HTTP%s on %s", "S" if tls else "", self.http)
         return self._http.serve([sock])
 
@@ -144,14 +169,14 @@ def grpc_server(store: AsyncStore, doorman: Doorman, config: ServerConfig) -> Gr
     return server
 
 
-def metrics_of(store: AsyncStore) -> Metrics | None:
+def metrics_of(store: AsyncStore) -> Scraped | None:
     """What /metrics answers with, where its extra is installed."""
     try:
-        scrape: Metrics = import_module("faultline.exporters.prometheus").ServerMetrics(store).scrape
+        scraped: Scraped = import_module("faultline.exporters.prometheus").ServerMetrics(store)
     except (ImportError, ConfigError):
         log.info("no figures at /metrics: pip install 'faultline-queue[metrics]'")
         return None
-    return scrape
+    return scraped
 
 
 def _raise_file_limit() -> None:

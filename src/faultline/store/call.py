@@ -23,6 +23,9 @@ class Call(Generic[T]):
     args: dict[str, Any] = field(repr=False)
     """Not in the repr: a claim id is among them, and calls end up in logs and tracebacks."""
     read: Callable[[list[Row]], T]
+    raw_moments: bool = False
+    """A timestamp comes as the server's own count of microseconds since 2000: to make a datetime of it takes
+    longer than to read the rest of a job."""
 
     @property
     def sql(self) -> str:

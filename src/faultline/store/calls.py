@@ -7,7 +7,7 @@ from uuid import UUID
 
 from faultline.job import JobInfo, LedgerEntry, NewJob, Refusal
 from faultline.lease import Held, Lease
-from faultline.store import rows
+from faultline.store import news, rows
 from faultline.store.arrays import Many
 from faultline.store.call import Call
 from faultline.store.rows import (
@@ -62,6 +62,11 @@ def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list
 
 def wake(queue: str) -> Call[None]:
     return Call("wake", {"queue": queue}, read=rows.nothing)
+
+
+def wake_cancelled(job_ids: Sequence[int]) -> Call[None]:
+    """Tell whoever runs these jobs that they were cancelled: a hint, after the commit; a beat says it too."""
+    return Call("wake", {"queue": news.of_cancelled(job_ids)}, read=rows.nothing)
 
 
 def claim(

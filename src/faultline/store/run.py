@@ -11,6 +11,7 @@ import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.errors import InternalError_
 from psycopg.rows import tuple_row
+from psycopg.types.numeric import Int8BinaryLoader
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from faultline.errors import DatabaseError
@@ -77,6 +78,7 @@ class Store:
         """Carry one call in the caller's own transaction."""
         teach(conn)
         with named_errors(), conn.cursor(binary=True, row_factory=tuple_row) as cursor:
+            _agree_on_moments(cursor, call)
             return call.read(cursor.execute(call.sql, call.args).fetchall())
 
     @staticmethod
@@ -181,6 +183,7 @@ class AsyncStore:
         teach(conn)
         with named_errors():
             async with conn.cursor(binary=True, row_factory=tuple_row) as cursor:
+                _agree_on_moments(cursor, call)
                 await cursor.execute(call.sql, call.args)
                 return call.read(await cursor.fetchall())
 
@@ -251,6 +254,11 @@ def _in_use(pool: ConnectionPool[Any] | AsyncConnectionPool[Any] | None) -> tupl
     stats = pool.get_stats()
     size = stats.get("pool_size", 0)
     return size, size - stats.get("pool_available", 0)
+
+
+def _agree_on_moments(cursor: Cursor[Any] | AsyncCursor[Any], call: Call[Any]) -> None:
+    if call.raw_moments:
+        cursor.adapters.register_loader("timestamptz", Int8BinaryLoader)
 
 
 def _ask_for_the_reply(conn: Connection[Any] | AsyncConnection[Any]) -> None:

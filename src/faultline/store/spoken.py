@@ -4,16 +4,19 @@ A cursor looks anew at each statement: in which form, prepared or not, how to re
 of what a small call costs on our side, and our connections say the same few sentences all day.
 """
 
+from functools import cached_property
 from itertools import count
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection, Connection, Error
 from psycopg.abc import Buffer, PQGen
-from psycopg.adapt import PyFormat, Transformer
+from psycopg.abc import Transformer as Adapt
+from psycopg.adapt import AdaptersMap, PyFormat, Transformer
 from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
+from psycopg.types.numeric import Int8BinaryLoader
 
 from faultline.store.arrays import teach
 from faultline.store.call import Call, Row
@@ -25,6 +28,15 @@ _FORMATS: Final = [PyFormat.AUTO] * 32
 
 Form = tuple[str, tuple[int, ...]]
 """A statement, and the types of what stands in it."""
+
+
+class RawMoments:
+    """How to read replies with a timestamp as the eight byte integer that it is on the wire."""
+
+    def __init__(self, conn: Connection[Any] | AsyncConnection[Any]) -> None:
+        self.connection = conn
+        self.adapters = AdaptersMap(conn.adapters)
+        self.adapters.register_loader("timestamptz", Int8BinaryLoader)
 
 
 class _Message(NamedTuple):
@@ -47,18 +59,23 @@ class Spoken:
         self._names: dict[Form, bytes | None] = {}
         self._numbers = count()  # never used again: of some the server may still know
 
+    @cached_property
+    def _raw(self) -> Adapt:
+        return Transformer(RawMoments(self._conn))
+
     def carry(self, call: Call[Any], hint: Call[Any] | None = None) -> PQGen[list[Row]]:
         """Carry one call, in a transaction of its own; gives the rows of its reply.
 
         With a hint, a second call goes out in the same message, to be carried out behind the commit of the
         first; nobody learns what became of it.
         """
+        adapt = self._raw if call.raw_moments else self._adapt
         message = self._put_down(call)
         try:
-            return self._rows((yield from self._speak(message, hint)))
+            return self._rows((yield from self._speak(message, hint)), adapt)
         except InvalidSqlStatementName:  # somebody told the session to forget: a handler's DISCARD ALL
             self._names.clear()
-            return self._rows((yield from self._speak(message, None)))
+            return self._rows((yield from self._speak(message, None)), adapt)
 
     def _speak(self, message: _Message, hint: Call[Any] | None) -> PQGen[list[PGresult]]:
         yield from self._prepare(message)
@@ -111,10 +128,10 @@ class Spoken:
         else:
             self._pgconn.send_query_params(form[0].encode(), args, form[1], formats, Format.BINARY)
 
-    def _rows(self, replies: list[PGresult]) -> list[Row]:
+    def _rows(self, replies: list[PGresult], adapt: Adapt) -> list[Row]:
         reply = self._check(replies, ExecStatus.TUPLES_OK)
-        self._adapt.set_pgresult(reply)
-        return self._adapt.load_rows(0, reply.ntuples, tuple)
+        adapt.set_pgresult(reply)
+        return adapt.load_rows(0, reply.ntuples, tuple)
 
     def _check(self, replies: list[PGresult], wanted: ExecStatus) -> PGresult:
         reply = replies[-1]

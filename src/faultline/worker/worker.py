@@ -20,8 +20,10 @@ from faultline.outcome import Released
 from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.listen import Wakes
+from faultline.store.news import cancelled_in
 from faultline.task import Registry
 from faultline.telemetry import emit, install_context
+from faultline.worker.cancels import Cancels
 from faultline.worker.children import Children
 from faultline.worker.companion import Companion
 from faultline.worker.doors import Direct, Doors, Lines
@@ -169,8 +171,10 @@ class Worker:
     ) -> None:
         runners = Runners(self._shelf, settler, self.id, self._children, self._suspects)
         overseer = Overseer(self._shelf, outage, self.id)
+        self._cancels = Cancels(self._shelf, settler.single_line, self.id)
         telling = Telling(self._shelf, settler.single_line, outage, companion, self._lender, self.id)
         parts = [settler.run_batches(), settler.run_rest(), overseer.run(), companion.watch(), telling.run()]
+        parts.append(self._cancels.run())
         async with _together(parts), _together([runners.run() for _ in range(self.config.jobs_max)]) as stuck:
             async with _together([feeder.run(), *self._ears(outage)]):
                 self.ready.set()
@@ -188,6 +192,9 @@ class Worker:
         return [self._wakes(self._heard, outage.pause)] if self.doors.listens else []
 
     def _heard(self, queue: str | None) -> None:
+        if queue and (jobs := cancelled_in(queue)):
+            self._cancels.heard(jobs)
+            return
         self._shelf.listening = queue is not None
         if not queue or queue in self.config.queues:
             self._shelf.woken.set()

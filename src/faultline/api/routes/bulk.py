@@ -11,6 +11,7 @@ from faultline.api.desk import Desk
 from faultline.api.needs import NAME, Operator, TheDesk, queues_of
 from faultline.api.problems import COUNT_CHANGED, Refused
 from faultline.bounds import QUEUE_CHARS_MAX, TASK_CHARS_MAX
+from faultline.job import JobState
 from faultline.store import calls
 
 router = APIRouter(tags=["operate"])
@@ -85,6 +86,9 @@ async def bulk(desk: TheDesk, caller: Operator, wish: ConfirmedWish) -> Outcome:
         before = page[-1].id
         async with desk.acting(caller, wish.reason) as store:
             answers = await store.run(calls.for_each(wish.act, [job.id for job in page], wish.reason))
+        if wish.act == "cancel":
+            ran = {job.id for job in page if job.state == JobState.RUNNING}
+            await desk.tell_cancelled([one.id for one in answers if one.done and one.id in ran])
         done += sum(one.done for one in answers)
         refused += sum(not one.done for one in answers)
         woken |= {one.queue for one in answers if one.queue is not None}

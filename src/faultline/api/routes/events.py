@@ -1,47 +1,87 @@
 """Server-sent events: live changes, with comments that keep proxies awake, and a way to resume."""
 
-from collections.abc import AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Header
+import psycopg
+from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from faultline.access import Caller
 from faultline.api.desk import Desk
 from faultline.api.events import Subscriber, moment_of
 from faultline.api.needs import Reader, TheDesk
+from faultline.api.problems import Refused
+from faultline.errors import DatabaseError, NotAllowed, NotAuthenticated
 
 router = APIRouter(tags=["looking"])
+
+KEY_CHECK_SECONDS: Final = 5.0
+"""How often a stream's key is looked at, if nothing happens sooner."""
+
+Who = Callable[[], Awaitable[Caller]]
+"""Whoever listens, by the key as it was shown."""
 
 _STREAM = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
 @router.get("/events", response_class=StreamingResponse, responses=_STREAM)  # type: ignore[arg-type]
 async def events(
-    desk: TheDesk, caller: Reader, last_event_id: Annotated[str | None, Header(max_length=40)] = None
+    request: Request,
+    desk: TheDesk,
+    caller: Reader,
+    last_event_id: Annotated[str | None, Header(max_length=40)] = None,
 ) -> StreamingResponse:
     """A stream of leases as they end. Come back with Last-Event-ID, and it goes on from there.
 
     An event may come twice: job_id, token and outcome name it. `event: gap` says that more happened than can
     be told; the ledger has it. `event: behind` says that you read too slowly
-    and that the stream ends; `event: bye` that the server stops.
+    and that the stream ends; `event: bye` that the server stops, or that the key opens nothing any more.
     """
     subscriber = desk.feed.subscribe(caller)
-    return StreamingResponse(_stream(desk, caller, subscriber, last_event_id), media_type="text/event-stream")
+    return EventStream(desk, subscriber, _stream(desk, request.state.who, subscriber, last_event_id))
+
+
+class EventStream(StreamingResponse):
+    """A stream that gives its place up when it ends, also if its client left before it began."""
+
+    def __init__(self, desk: Desk, subscriber: Subscriber, stream: AsyncIterator[bytes]) -> None:
+        super().__init__(stream, media_type="text/event-stream")
+        self._desk = desk
+        self._subscriber = subscriber
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._desk.feed.leave(self._subscriber)
 
 
 async def _stream(
-    desk: Desk, caller: Caller, subscriber: Subscriber, last_event_id: str | None
+    desk: Desk, who: Who, subscriber: Subscriber, last_event_id: str | None
 ) -> AsyncIterator[bytes]:
+    yield b": faultline\nretry: 2000\n\n"
+    moment = moment_of(last_event_id)
+    if moment is not None:
+        for event in await desk.feed.since(moment):
+            if subscriber.may_hear(event):
+                yield event.text
+    while not subscriber.over and not subscriber.behind:
+        news = await subscriber.next(min(desk.config.limits.comment_seconds, KEY_CHECK_SECONDS))
+        if not await _still_may(who):
+            yield b'event: bye\ndata: {"reason": "the key opens nothing any more"}\n\n'
+            return
+        yield news or b": nothing new\n\n"
+    yield b"event: behind\ndata: {}\n\n" if subscriber.behind else b"event: bye\ndata: {}\n\n"
+
+
+async def _still_may(who: Who) -> bool:
+    """Whether the key is still good; while the database is away nobody knows better than before."""
     try:
-        yield b": faultline\nretry: 2000\n\n"
-        moment = moment_of(last_event_id)
-        if moment is not None:
-            for event in await desk.feed.since(moment):
-                if event.queue is None or caller.may("read", event.queue):
-                    yield event.text
-        while not subscriber.over and not subscriber.behind:
-            yield await subscriber.next(desk.config.limits.comment_seconds) or b": nothing new\n\n"
-        yield b"event: behind\ndata: {}\n\n" if subscriber.behind else b"event: bye\ndata: {}\n\n"
-    finally:
-        desk.feed.leave(subscriber)
+        (await who()).require("read")
+    except (NotAuthenticated, NotAllowed, Refused):
+        return False
+    except (DatabaseError, psycopg.Error):
+        pass
+    return True

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
 
-from faultline.api.needs import Reader, TheDesk
+from faultline.api.needs import Reader, TheDesk, see_all
 from faultline.api.problems import STOPPING, Refused
 
 router = APIRouter(tags=["health"])
@@ -38,6 +38,7 @@ async def readyz(desk: TheDesk) -> dict[str, bool]:
 async def metrics(
     desk: TheDesk, caller: Reader, accept: Annotated[str, Header(include_in_schema=False)] = ""
 ) -> Response:
-    """What Prometheus scrapes."""
+    """What Prometheus scrapes: figures of all queues, so it takes a key that is for all of them."""
+    see_all(caller)
     body, content_type = await desk.metrics(accept)
     return Response(body, media_type=content_type)

@@ -40,7 +40,9 @@ async def act(desk: Desk, caller: Caller, job_id: int, why: Why | None, call: Ca
 @router.post("/jobs/{job_id}/cancel")
 async def cancel(desk: TheDesk, caller: Operator, job_id: JobId, why: AReason = None) -> models.JobView:
     """End the job for good; a running one is stopped, and nothing it does can commit any more."""
-    return await act(desk, caller, job_id, why, calls.cancel(job_id, None if why is None else why.reason))
+    ended = await act(desk, caller, job_id, why, calls.cancel(job_id, None if why is None else why.reason))
+    await desk.tell_cancelled([job_id])
+    return ended
 
 
 @router.post("/jobs/{job_id}/retry")

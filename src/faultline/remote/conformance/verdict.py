@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
@@ -98,3 +98,10 @@ async def refused_with(calling: Awaitable[Any], *codes: grpc.StatusCode) -> grpc
         return error
     said = str(answer).strip().replace("\n", " ")[:120]
     raise Broken(f"it was answered ({said}), and should be refused")
+
+
+def checks_in(names: Mapping[str, Any]) -> tuple[Check, ...]:
+    """The checks that a module defines, in its order: its functions `check_...`."""
+    return tuple(
+        Check(sentence(function), function) for name, function in names.items() if name.startswith("check_")
+    )

@@ -8,7 +8,7 @@ except ImportError as error:
 
     raise ConfigError("gRPC needs an extra: pip install 'faultline-queue[grpc]'") from error
 
-from faultline.remote.serving.config import GrpcConfig, TlsFiles
+from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.server import GrpcServer
 
-__all__ = ["GrpcConfig", "GrpcServer", "TlsFiles"]
+__all__ = ["GrpcConfig", "GrpcServer"]

@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
+
+import psycopg
 
 from faultline.errors import FaultlineError
 from faultline.lease import Lease
 from faultline.remote.serving.bell import Bell, Waiter
-from faultline.remote.serving.translate import job_message
+from faultline.remote.serving.granting import Granted, granted
+from faultline.remote.serving.lanes import Lanes
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
-from faultline.store.call import Call
+from faultline.store.call import Call, Row
 from faultline.store.rows import Claimed
 from faultline.store.run import AsyncStore
 
@@ -24,6 +27,7 @@ log = logging.getLogger("faultline.remote")
 
 UNDELIVERED: Final = "the worker's connection was gone before it was delivered"
 RELEASES_AT_ONCE: Final = 4
+QUEUE: Final = Claimed._fields.index("queue")
 
 # A worker's clock may run a little slower than ours: what we say we waited is told shorter, never longer.
 DRIFT: Final = 0.999
@@ -46,13 +50,8 @@ class Wish:
     begins: Mapping[int, int] = field(default_factory=dict)
     allowed: frozenset[str] | None = None
     """The queues its key is for; None for all."""
-
-
-class Granted(NamedTuple):
-    """The jobs an Ask came to, each now under a lease."""
-
-    jobs: list[worker_pb2.Job]
-    waited_ms: int
+    trace: str | None = None
+    """The span that asks, where the worker traces."""
 
 
 class Assigner:
@@ -61,6 +60,7 @@ class Assigner:
     def __init__(self, store: AsyncStore, bell: Bell) -> None:
         self._store = store
         self._bell = bell
+        self._lanes = Lanes(store)
         self._handing_back = asyncio.Semaphore(RELEASES_AT_ONCE)
 
     async def assign(self, wish: Wish, waiter: Waiter) -> Granted:
@@ -71,12 +71,13 @@ class Assigner:
                 before = self._bell.heard(waiter)
                 # Before the claim is sent: the lease cannot have begun any earlier.
                 waited_ms = int((time.monotonic() - wish.arrived) * 1000 * DRIFT)
-                rows = await self._store.run(_claim(wish))
-                if rows or wish.again:
+                rows = _allowed(wish, await self._store.run(_claim(wish)))
+                found = bool(rows) or wish.again
+                if found:
                     self._bell.pass_on(waiter)
-                    return Granted(_messages(wish, rows), waited_ms)
-                if not await self._shall_look_again(waiter, before, until):
-                    return Granted([], waited_ms)
+                if found or not await self._shall_look_again(waiter, before, until):
+                    priorities = await self._lanes.of(rows)
+                    return granted(rows, wish.claim.bytes, wish.lease, wish.timeout, waited_ms, priorities)
 
     async def _shall_look_again(self, waiter: Waiter, before: int, until: float) -> bool:
         """Wait for work; False when the wait is over, or the waiter was let go."""
@@ -97,24 +98,20 @@ class Assigner:
                 lease = Lease(job.id, job.token, UUID(bytes=job.claim), 0.0, 0.0)
                 try:
                     await self._store.run(calls.release(lease, UNDELIVERED))
-                except FaultlineError as error:
+                except (FaultlineError, psycopg.Error, TimeoutError) as error:
                     log.info("job %d comes back by the end of its lease: %s", job.id, error)
         for queue in {job.queue for job in jobs}:
-            with suppress(FaultlineError):
+            with suppress(FaultlineError, psycopg.Error, TimeoutError):
                 await self._store.run(calls.wake(queue))
 
 
-def _claim(wish: Wish) -> Call[list[Claimed]]:
-    return calls.claim(
+def _claim(wish: Wish) -> Call[list[Row]]:
+    claim = calls.claim(
         wish.queues, wish.room, lease=wish.lease, claim=wish.claim, worker=wish.worker, timeout=wish.timeout,
-        again=wish.again, begins=wish.begins,
+        again=wish.again, begins=wish.begins, trace=wish.trace,
     )  # fmt: skip
+    return Call(claim.name, claim.args, read=list, raw_moments=True)
 
 
-def _messages(wish: Wish, rows: Sequence[Claimed]) -> list[worker_pb2.Job]:
-    claim = wish.claim.bytes
-    return [
-        job_message(row, claim, wish.lease, wish.timeout)
-        for row in rows
-        if wish.allowed is None or row.queue in wish.allowed
-    ]
+def _allowed(wish: Wish, rows: list[Row]) -> list[Row]:
+    return rows if wish.allowed is None else [row for row in rows if row[QUEUE] in wish.allowed]

@@ -2,38 +2,13 @@
 
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from pathlib import Path
 from typing import Final
 
 from faultline.config import DEFAULT_LEASE
 from faultline.errors import ConfigError
-from faultline.server.config import ServerConfig
+from faultline.server.config import ServerConfig, Tls
 
 MIB: Final = 1_048_576
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TlsFiles:
-    """A certificate with its key; for mutual TLS, who signs the clients' and which of those were revoked."""
-
-    cert: Path
-    key: Path
-    client_ca: Path | None = None
-    revoked: Path | None = None
-    """SHA-256 fingerprints of client certificates that open nothing any more, one a line, as `openssl x509
-    -noout -fingerprint -sha256` prints them. Read again when it changes."""
-
-    def __post_init__(self) -> None:
-        named = (
-            ("cert", self.cert), ("key", self.key), ("client-ca", self.client_ca), ("revoked", self.revoked),
-        )  # fmt: skip
-        for name, file in named:
-            if file is not None and not file.is_file():
-                raise ConfigError(f"--tls-{name}: there is no file {str(file)!a}")
-        if self.revoked is not None and self.client_ca is None:
-            raise ConfigError(
-                "--tls-revoked lists client certificates, and without --tls-client-ca none is asked for"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +23,7 @@ class GrpcConfig:
     """
 
     address: str = "127.0.0.1:8001"
-    tls: TlsFiles | None = None
+    tls: Tls | None = None
     behind_proxy: bool = False
     """A proxy stands before it: then nobody is known to be on this machine."""
     reflection: bool = True
@@ -66,6 +41,8 @@ class GrpcConfig:
     jobs_max: int = 10_000
     """Jobs in one SubmitMany."""
     calls_at_once_max: int = 1_000
+    bad_keys_per_second: float = 5.0
+    """Wrong keys from one address, before it has to wait."""
     waits_max: int = 300
     """Clients that wait for a job's end at once."""
 
@@ -104,16 +81,11 @@ class GrpcConfig:
             return config
         if config.grpc is None:
             raise ConfigError("the server was told no address to listen on for gRPC")
-        tls = None
-        if config.tls is not None:
-            revoked = getattr(config.tls, "revoked", None)
-            tls = TlsFiles(
-                cert=config.tls.cert, key=config.tls.key, client_ca=config.tls.client_ca, revoked=revoked
-            )
         return cls(
-            address=str(config.grpc), tls=tls, behind_proxy=config.behind_proxy,
+            address=str(config.grpc), tls=config.tls, behind_proxy=config.behind_proxy,
             message_bytes_max=config.limits.message_bytes_max,
             streams_per_connection_max=config.limits.streams_per_connection_max,
+            bad_keys_per_second=config.limits.bad_keys_per_second,
         )  # fmt: skip
 
     def options(self) -> list[tuple[str, int]]:

@@ -14,8 +14,8 @@ from faultline.remote.serving.bell import Bell
 from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.problems import PROTOCOL, TurnedAway, told_of
 from faultline.remote.serving.rights import Rights
-from faultline.remote.serving.settling import TROUBLE, Settling
-from faultline.remote.serving.translate import ENDS, PULSES, claim_id, leases, milliseconds, span
+from faultline.remote.serving.settling import TROUBLE, Settling, read
+from faultline.remote.serving.translate import ENDS, PULSES, claim_id, leases, milliseconds, span, trace_in
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
 from faultline.store.call import Call
@@ -94,6 +94,7 @@ class Desk:
             claim=claim_id(ask.claim) if ask.claim else uuid4(), worker=worker, arrived=time.monotonic(),
             wait=min(ask.wait_ms / 1000, self.config.wait_seconds_max), again=ask.again,
             begins={begin.lane: begin.place for begin in ask.begins[:100]}, allowed=allowed,
+            trace=trace_in(ask.trace),
         )  # fmt: skip
 
     async def beat(
@@ -103,7 +104,7 @@ class Desk:
         named = leases(beat.leases, self.config.items_max)
         try:
             theirs = await rights.keep(named)
-            held = [named_lease for named_lease in named if named_lease in theirs]
+            held = [named_lease for named_lease in named if named_lease.job_id in theirs]
             beats = await self.store.run(calls.heartbeat(sorted(held), lease, worker))
         except TROUBLE as trouble:
             return worker_pb2.Beaten(id=beat.id, trouble=trouble_of(trouble))
@@ -118,16 +119,28 @@ class Desk:
         self, results: worker_pb2.Results, worker: int | None, rights: Rights
     ) -> worker_pb2.Settled:
         """Record outcomes, each answered for itself."""
-        return await self.settling.settle(results, worker, rights, self.config.items_max)
+        items = read(results, self.config.items_max)
+        return await self.settling.settle(results.id, items, worker, rights)
 
     async def ends(self, proofs: Sequence[worker_pb2.Proof], rights: Rights) -> worker_pb2.OutcomeResponse:
         """What became of leases, by the rows."""
         named = leases(proofs, self.config.items_max)
         theirs = await rights.keep(named)
         ends = [
-            ENDS[await self.store.run(calls.outcome(lease)) if lease in theirs else "gone"] for lease in named
+            ENDS[await self.store.run(calls.outcome(lease)) if lease.job_id in theirs else "gone"]
+            for lease in named
         ]
         return worker_pb2.OutcomeResponse(ends=ends)
+
+    async def figures(self, asked: worker_pb2.FiguresRequest, rights: Rights) -> worker_pb2.FiguresResponse:
+        """How soon lost jobs were taken over and how long zombies lived, for a worker's metrics."""
+        most = self.config.items_max
+        if len(asked.granted) > most or len(asked.refused) > most:
+            raise OutOfBounds(f"a message names at most {most} leases of each kind")
+        granted, refused = await rights.names(asked.granted), await rights.names(asked.refused)
+        recovered = await self.store.run(calls.recoveries(granted)) if granted else []
+        lived = await self.store.run(calls.zombies(refused)) if refused else []
+        return worker_pb2.FiguresResponse(recovery_seconds=recovered, zombie_seconds=lived)
 
 
 def _started(hello: worker_pb2.Hello, queues: list[str]) -> Call[int]:

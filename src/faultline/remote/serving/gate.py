@@ -1,6 +1,5 @@
 """The gate: who is calling, and whether the call has what every call must have."""
 
-import hashlib
 import ssl
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -10,9 +9,11 @@ import grpc
 
 from faultline.access import Caller, Doorman
 from faultline.errors import NotAuthenticated
-from faultline.remote.serving.config import GrpcConfig, TlsFiles
+from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.problems import NO_DEADLINE, STOPPING, TOO_MANY, TurnedAway, answering
 from faultline.server.config import is_loopback
+from faultline.server.rates import Lately, Rate
+from faultline.server.revoked import Revoked
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Q = TypeVar("Q")
@@ -28,7 +29,10 @@ class Gate:
     def __init__(self, doorman: Doorman, config: GrpcConfig) -> None:
         self._doorman = doorman
         self._config = config
-        self._revoked = Revoked(config.tls)
+        tls = config.tls
+        self._revoked = None if tls is None or tls.revoked is None else Revoked(tls.revoked)
+        self._bad_keys = Rate(config.bad_keys_per_second)
+        self._good_keys = Lately()
         self._calls = 0
         self.closed = False
 
@@ -40,8 +44,21 @@ class Gate:
 
     async def who(self, context: Context) -> Caller:
         """Whoever makes this call; NotAuthenticated if nobody knows."""
-        self._revoked.check(context)
-        return await self._doorman.who(presented(context), loopback=self._is_here(context))
+        revoked = self._revoked
+        if revoked is not None and any(revoked.lists(der) for der in shown_certificates(context)):
+            raise NotAuthenticated("this certificate opens nothing: it was revoked; ask for another")
+        key, peer = presented(context), host_of(context.peer()) or ""
+        if key is not None and not self._bad_keys.has(peer) and not self._good_keys.knows(key):
+            raise TurnedAway(TOO_MANY, "too many wrong keys came from this address; ask again in a moment")
+        try:
+            caller = await self._doorman.who(key, loopback=self._is_here(context))
+        except NotAuthenticated:
+            if key is not None:
+                self._bad_keys.take(peer)
+            raise
+        if key is not None:
+            self._good_keys.note(key)
+        return caller
 
     def _is_here(self, context: Context) -> bool:
         return not self._config.behind_proxy and is_loopback(host_of(context.peer()))
@@ -83,34 +100,10 @@ def host_of(peer: str) -> str | None:
     return host.replace("%5B", "").replace("%5D", "").strip("[]") or None
 
 
-class Revoked:
-    """Client certificates that open nothing any more, by their fingerprints."""
-
-    def __init__(self, tls: TlsFiles | None) -> None:
-        self._file = None if tls is None else tls.revoked
-        self._read_at = 0
-        self._prints: frozenset[str] = frozenset()
-
-    def check(self, context: Context) -> None:
-        """Refuse a call over a connection whose certificate was revoked."""
-        if self._file is None:
-            return
-        for pem in context.auth_context().get("x509_pem_cert", ()):
-            der = ssl.PEM_cert_to_DER_cert(pem.decode())
-            if hashlib.sha256(der).hexdigest() in self._listed():
-                raise NotAuthenticated("this certificate opens nothing: it was revoked; ask for another")
-
-    def _listed(self) -> frozenset[str]:
-        assert self._file is not None
-        changed_at = self._file.stat().st_mtime_ns
-        if changed_at != self._read_at:
-            lines = self._file.read_text().splitlines()
-            # `openssl x509 -fingerprint` prints `sha256 Fingerprint=AA:BB:...`.
-            self._prints = frozenset(
-                line.rpartition("=")[2].strip().replace(":", "").lower() for line in lines
-            )
-            self._read_at = changed_at
-        return self._prints
+def shown_certificates(context: Context) -> list[bytes]:
+    """The client certificate of a connection, as DER; none where none is asked for."""
+    shown = context.auth_context() or {}
+    return [ssl.PEM_cert_to_DER_cert(pem.decode()) for pem in shown.get("x509_pem_cert", ())]
 
 
 Unary = Callable[[Any, Q, Caller, Context], Awaitable[A]]

@@ -1,28 +1,28 @@
 """The service Jobs: what clients ask for."""
 
-import asyncio
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
+import psycopg
 
 from faultline.access import Caller, acting
 from faultline.client.sender import Sender
 from faultline.client.stores import Stores
 from faultline.config import Settings
-from faultline.errors import InputError, JobNotFound, OutOfBounds
+from faultline.errors import FaultlineError, InputError, JobNotFound, OutOfBounds
 from faultline.job import JobInfo
 from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.gate import Context, Gate, unary
 from faultline.remote.serving.problems import TOO_MANY, TurnedAway
 from faultline.remote.serving.translate import info_message, new_job
 from faultline.rpc.v1 import client_pb2, client_pb2_grpc
+from faultline.server.waits import Waits
 from faultline.store import calls
 from faultline.store.run import AsyncStore
 from faultline.worker.settle import as_text
 
-LOOK_EVERY: Final = 0.1
 ANSWER_SHARE: Final = 0.8
 """How much of a call's own deadline a wait may take: the rest is for the answer's way."""
 
@@ -38,8 +38,7 @@ class JobsService(client_pb2_grpc.JobsServicer):
         self._config = config
         self._cancelled = cancelled
         self._sender = Sender(_OneStore(store))
-        self._waits = 0
-        self.over = asyncio.Event()
+        self.waits = Waits(store.run, config.waits_max, _too_many_wait)
 
     @unary("enqueue")
     async def Submit(
@@ -73,21 +72,12 @@ class JobsService(client_pb2_grpc.JobsServicer):
         self, request: client_pb2.WaitRequest, caller: Caller, context: Context
     ) -> client_pb2.JobInfo:
         left = (context.time_remaining() or 0.0) * ANSWER_SHARE
-        until = time.monotonic() + min(request.wait_ms / 1000, left, self._config.client_wait_seconds_max)
         info = await self._find(request.id, caller, "read")
-        if info.state.ended:
-            return _message(info)
-        if self._waits >= self._config.waits_max:
-            raise TurnedAway(TOO_MANY, f"{self._waits} clients wait for jobs already; ask again in a moment")
-        self._waits += 1
-        try:
-            while not info.state.ended and not self.over.is_set() and (pause := until - time.monotonic()) > 0:
-                await asyncio.sleep(min(LOOK_EVERY, pause))
-                if await self._store.run(calls.ended([request.id])):
-                    info = await self._find(request.id, caller, "read")
-        finally:
-            self._waits -= 1
-        return _message(info if info.state.ended else await self._find(request.id, caller, "read"))
+        if not info.state.ended:
+            longest = self._config.client_wait_seconds_max
+            await self.waits.end_of(request.id, min(request.wait_ms / 1000, left, longest))
+            info = await self._find(request.id, caller, "read")
+        return _message(info)
 
     @unary("operate")
     async def Cancel(
@@ -98,6 +88,8 @@ class JobsService(client_pb2_grpc.JobsServicer):
         async with acting(self._store, caller, reason) as act:
             await act.run(calls.cancel(request.id, reason))
         self._cancelled(request.id)
+        with suppress(FaultlineError, psycopg.Error):  # for other replicas, and for workers that listen
+            await self._store.run(calls.wake_cancelled([request.id]))
         return client_pb2.CancelResponse()
 
     async def _find(self, job_id: int, caller: Caller, scope: str) -> JobInfo:
@@ -117,6 +109,10 @@ class _OneStore(Stores):
 
     def of_this_loop(self) -> AsyncStore:
         return self._store
+
+
+def _too_many_wait(count: int) -> TurnedAway:
+    return TurnedAway(TOO_MANY, f"{count} clients wait for jobs already; ask again in a moment")
 
 
 def _message(info: JobInfo) -> client_pb2.JobInfo:

@@ -1,28 +1,30 @@
 """GrpcServer: binds, serves, and leaves in good order."""
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import grpc
+import psycopg
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from faultline.access import Doorman
 from faultline.errors import ConfigError, FaultlineError
 from faultline.remote.serving.bell import Bell
-from faultline.remote.serving.config import GrpcConfig, TlsFiles
+from faultline.remote.serving.cancels import Cancels
+from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.desk import Desk
 from faultline.remote.serving.gate import Gate
 from faultline.remote.serving.jobs import JobsService
 from faultline.remote.serving.workers import WorkersService
 from faultline.rpc.v1 import client_pb2, client_pb2_grpc, worker_pb2, worker_pb2_grpc
-from faultline.server.config import ServerConfig
+from faultline.server.config import ServerConfig, Tls
 from faultline.store.connect import agreet
 from faultline.store.listen import listen
+from faultline.store.news import cancelled_in
 from faultline.store.run import AsyncStore
 
 log = logging.getLogger("faultline.remote")
@@ -54,8 +56,10 @@ class GrpcServer:
         self.desk = Desk(store, self.config, self.bell)
         self.workers = WorkersService(self.desk, self.gate, self.spawn)
         self.jobs = JobsService(store, self.config, self.gate, self.workers.cancelled)
+        self.cancels = Cancels(store, self.workers)
         self.port = 0
         self._store = store
+        self._hurrying = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._parts: list[asyncio.Task[Any]] = []
         self._health = health.aio.HealthServicer()
@@ -72,10 +76,10 @@ class GrpcServer:
         self.port = self._bind()
         await self._say_well(await self._is_well())
         await self._server.start()
-        parts = [self.bell.poll(), self._watch()]
+        parts = [self.bell.poll, self._watch, self.cancels.run]
         if self._store.listens:
-            parts.append(listen(self._store.dsn, self.bell.news, lambda: LISTEN_AGAIN))
-        self._parts = [asyncio.create_task(part) for part in parts]
+            parts.append(self._listen)
+        self._parts = [asyncio.create_task(_kept(part)) for part in parts]
         log.info("listening for gRPC%s on %s", " with TLS" if self.config.tls else "", self.config.address)
         return self.port
 
@@ -93,9 +97,9 @@ class GrpcServer:
         """Give out nothing more, tell every worker, let what is in hand come to its end, and leave."""
         until = time.monotonic() + grace
         await self._health.enter_graceful_shutdown()
-        self.jobs.over.set()
+        self.jobs.waits.end()
         self.workers.drain(grace)
-        while self.workers.sessions and time.monotonic() < until:  # noqa: ASYNC110 - many things end a session
+        while self.workers.sessions and time.monotonic() < until and not self._hurrying:  # noqa: ASYNC110 - many things end a session
             await asyncio.sleep(0.02)
         self.gate.closed = True
         await self._server.stop(min(LAST_WORDS, max(0.0, grace)))
@@ -104,6 +108,20 @@ class GrpcServer:
         await asyncio.gather(*self._parts, return_exceptions=True)
         if self._tasks:  # jobs on their way back
             await asyncio.wait(list(self._tasks), timeout=LAST_WORDS)
+
+    async def _listen(self) -> None:
+        await listen(self._store.dsn, self._heard, lambda: LISTEN_AGAIN)
+
+    def _heard(self, news: str | None) -> None:
+        """The process's one listener: of queues the bell is told, of cancelled jobs whoever runs them."""
+        if news and (jobs := cancelled_in(news)):
+            self.cancels.heard(jobs)
+        else:
+            self.bell.news(news)
+
+    def hurry(self) -> None:
+        """Do not wait for workers any longer."""
+        self._hurrying = True
 
     def cancelled(self, job_id: int) -> None:
         """A job was cancelled by another door of this process: tell whoever works on it here."""
@@ -133,14 +151,28 @@ class GrpcServer:
             await self._health.set(name, words.SERVING if well else words.NOT_SERVING)
 
     async def _is_well(self) -> bool:
-        with contextlib.suppress(FaultlineError, TimeoutError, OSError):
+        try:
             async with asyncio.timeout(HEALTH_EVERY), self._store.connection() as conn:
                 await agreet(conn)
-                return True
-        return False
+        except (FaultlineError, psycopg.Error, TimeoutError, OSError):
+            return False
+        except Exception:
+            log.exception("looking whether the database answers failed in a way nobody foresaw")
+            return False
+        return True
 
 
-def _credentials(tls: TlsFiles) -> grpc.ServerCredentials:
+async def _kept(part: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a part of the server until cancelled; one that fails is told, and begins again."""
+    while True:
+        try:
+            await part()
+        except Exception:
+            log.exception("a part of the gRPC server failed, and begins again: %s", part.__qualname__)
+        await asyncio.sleep(LISTEN_AGAIN)
+
+
+def _credentials(tls: Tls) -> grpc.ServerCredentials:
     """TLS 1.2 or newer, which is gRPC's own floor; with a client CA, nobody without a certificate of it."""
     client_ca = None if tls.client_ca is None else tls.client_ca.read_bytes()
     pair = (tls.key.read_bytes(), tls.cert.read_bytes())

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -15,14 +15,13 @@ import psycopg
 
 from faultline.access import Caller
 from faultline.errors import DatabaseError, FaultlineError
-from faultline.remote.serving.assigning import Granted
 from faultline.remote.serving.bell import Waiter
 from faultline.remote.serving.desk import Desk, trouble_of
 from faultline.remote.serving.gate import Context, Gate
+from faultline.remote.serving.granting import Granted, in_parts, nothing
 from faultline.remote.serving.problems import MALFORMED, TOO_MANY, TurnedAway
 from faultline.remote.serving.rights import Rights
-from faultline.remote.serving.settling import TROUBLE
-from faultline.remote.serving.translate import in_parts
+from faultline.remote.serving.settling import TROUBLE, read
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
 
@@ -36,11 +35,15 @@ GIVEN_MAX: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message on its way, what it answers, and the jobs that go back if it never goes out."""
+    """A message on its way, and what it answers."""
 
     message: worker_pb2.ToWorker
     kind: str = ""
-    jobs: tuple[worker_pb2.Job, ...] = ()
+
+    @property
+    def jobs(self) -> Sequence[worker_pb2.Job]:
+        """Those that go back if it never goes out."""
+        return self.message.assignments.jobs
 
 
 class Session:
@@ -64,7 +67,8 @@ class Session:
         self._answers: set[asyncio.Task[None]] = set()
         self._wakes: set[str] = set()
         self._deaf = False
-        self._given: dict[int, worker_pb2.Proof] = {}
+        self._given: dict[int, tuple[int, bytes]] = {}
+        """Of each job that was given out here its token and claim."""
 
     async def run(self, caller: Caller) -> None:
         """Serve until the worker leaves, or the stream is gone."""
@@ -99,10 +103,8 @@ class Session:
             elif going.kind:
                 self._unanswered[going.kind] -= 1
 
-    def _say(
-        self, message: worker_pb2.ToWorker, kind: str = "", jobs: tuple[worker_pb2.Job, ...] = ()
-    ) -> None:
-        going = Outgoing(message, kind, jobs)
+    def _say(self, message: worker_pb2.ToWorker, kind: str = "") -> None:
+        going = Outgoing(message, kind)
         if self.gone:
             self._undelivered(going)
         else:
@@ -198,7 +200,7 @@ class Session:
         if ask.id in self._waiters:
             raise TurnedAway(MALFORMED, f"Ask {ask.id} waits for its answer already; give each its own id")
         if self.leaving:
-            self._assigned(ask, Granted([], 0))
+            self._assigned(ask, nothing())
             return
         waiter = self._waiters[ask.id] = Waiter(wish.queues)
         try:
@@ -212,24 +214,23 @@ class Session:
         self._assigned(ask, granted)
 
     def _assigned(self, ask: worker_pb2.Ask, granted: Granted) -> None:
-        self.rights.learn((job.id, job.queue) for job in granted.jobs)
+        self.rights.learn(granted.rows)
         self._remember(granted)
-        parts = in_parts(granted.jobs, int(self.desk.config.message_bytes_max * PART_SHARE))
+        granted.answer.assignments.id = ask.id
+        parts = in_parts(granted.answer, int(self.desk.config.message_bytes_max * PART_SHARE))
         self._unanswered["ask"] += len(parts) - 1
-        for number, part in enumerate(parts, start=1):
-            answer = worker_pb2.Assignments(
-                id=ask.id, jobs=part, more=number < len(parts), waited_ms=granted.waited_ms
-            )
-            self._say(worker_pb2.ToWorker(assignments=answer), "ask", tuple(part))
+        for part in parts:
+            self._say(part, "ask")
 
     async def _beat(self, beat: worker_pb2.Beat) -> None:
         beaten = await self.desk.beat(beat, self._lease, self.worker, self.rights)
         self._say(worker_pb2.ToWorker(beaten=beaten), "beat")
 
     async def _settle(self, results: worker_pb2.Results) -> None:
-        settled = await self.desk.settle(results, self.worker, self.rights)
-        for result in results.items:
-            self._given.pop(result.job_id, None)
+        items = read(results, self.desk.config.items_max)
+        settled = await self.desk.settling.settle(results.id, items, self.worker, self.rights)
+        for item in items:
+            self._given.pop(item.job_id, None)
         self._say(worker_pb2.ToWorker(settled=settled), "results")
 
     # news
@@ -251,13 +252,15 @@ class Session:
         """What was given out, so that a cancelled job's worker hears of it before its next beat."""
         if len(self._given) > GIVEN_MAX:
             self._given.clear()
-        for job in granted.jobs:
-            self._given[job.id] = worker_pb2.Proof(job_id=job.id, token=job.token, claim=job.claim)
+        self._given.update((row[0], (row[1], granted.claim)) for row in granted.rows)
+
+    def gave(self, job_id: int) -> bool:
+        return job_id in self._given
 
     def cancelled(self, job_id: int) -> None:
         """A job was cancelled; if it was given out here, its worker is told."""
-        proof = self._given.pop(job_id, None)
-        if proof is not None:
+        if given := self._given.pop(job_id, None):
+            proof = worker_pb2.Proof(job_id=job_id, token=given[0], claim=given[1])
             self._say(worker_pb2.ToWorker(notice=worker_pb2.Notice(cancel=proof)))
 
     def drain(self, grace: float) -> None:

@@ -1,8 +1,9 @@
 """Settling: results in, one answer for each that was not accepted. The fence is the database's, as ever."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import psycopg
 
@@ -11,7 +12,7 @@ from faultline.errors import CannotConnect, DatabaseError, FaultlineError, Input
 from faultline.lease import Lease
 from faultline.remote.serving.problems import MALFORMED, TurnedAway, told_of
 from faultline.remote.serving.rights import Rights
-from faultline.remote.serving.translate import leases, refusal, span
+from faultline.remote.serving.translate import Claims, check_names, refusal, span
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
 from faultline.store.call import Call
@@ -27,12 +28,21 @@ TROUBLE: Final = (DatabaseError, psycopg.Error, TimeoutError)
 
 
 class Item(NamedTuple):
-    """One result: its place in the message, its lease, and how the attempt ended."""
+    """One result: its lease, its place in the message, and how the attempt ended. Its claim is not shown."""
 
+    job_id: int
+    token: int
+    claim: UUID
     place: int
-    lease: Lease
     kind: str
     result: worker_pb2.Result
+
+    @property
+    def lease(self) -> Lease:
+        return Lease(self.job_id, self.token, self.claim, 0.0, 0.0)
+
+    def __repr__(self) -> str:
+        return f"Item(job_id={self.job_id}, token={self.token}, kind={self.kind!r})"
 
 
 Many = Callable[[Sequence[Item], int | None], Call[list[Answer]]]
@@ -46,24 +56,24 @@ class Settling:
         self._store = store
 
     async def settle(
-        self, results: worker_pb2.Results, worker: int | None, rights: Rights, most: int
+        self, id: int, named: list[Item], worker: int | None, rights: Rights
     ) -> worker_pb2.Settled:
         """Record all of them; in `rest`, one line for each that was not accepted."""
-        named = leases(results.items, most)
         try:
             theirs = await rights.keep(named)
         except TROUBLE as trouble:
-            rest = [_in_trouble(index, trouble) for index in range(len(named))]
-            return worker_pb2.Settled(id=results.id, rest=rest)
-        items, rest = _read(results, named, theirs)
+            return worker_pb2.Settled(id=id, rest=[_in_trouble(item.place, trouble) for item in named])
+        items = [item for item in named if item.job_id in theirs]
+        # The others as if they did not exist: whether they do is not said.
+        rest = [_refused(item, "gone", None) for item in named if item.job_id not in theirs]
         for kind, many in (("done", _complete_many), ("failed", _fail_many)):
             if batch := [item for item in items if item.kind == kind]:
                 rest += await self._settle_many(batch, many, worker)
         for item in items:
             if item.kind not in ("done", "failed"):
                 rest += await self._settle_one(item, worker)
-        accepted = len(results.items) - len(rest)
-        return worker_pb2.Settled(id=results.id, accepted=accepted, rest=rest)
+        accepted = len(named) - len(rest)
+        return worker_pb2.Settled(id=id, accepted=accepted, rest=rest)
 
     async def _settle_many(
         self, batch: list[Item], many: Many, worker: int | None
@@ -78,7 +88,9 @@ class Settling:
             return rest
         except TROUBLE as trouble:
             return [_in_trouble(item.place, trouble) for item in batch]
-        places = {item.lease[:2]: item.place for item in batch}
+        if not answers:
+            return []
+        places = {item[:2]: item.place for item in batch}
         return [_answered(places[answer.job_id, answer.token], answer) for answer in answers]
 
     async def _settle_one(self, item: Item, worker: int | None) -> list[worker_pb2.Unsettled]:
@@ -95,8 +107,8 @@ class Settling:
     async def _reconsidered(self, item: Item) -> Call[Any]:
         """Of a job that nobody has known for a day it is not taken that it is left for others: it is dead."""
         if item.kind == "snoozed" and item.result.snoozed.reason.startswith(UNKNOWN_TASK):
-            info = await self._store.run(calls.get(item.lease.job_id))
-            history = await self._store.run(calls.history(item.lease.job_id))
+            info = await self._store.run(calls.get(item.job_id))
+            history = await self._store.run(calls.history(item.job_id))
             if info and info.claimed_at and unknown_for_long(history, info.claimed_at):
                 return calls.bury(item.lease, f"no worker knew the task {info.task} for a day")
         return call_of(item.lease, item.result)
@@ -106,24 +118,20 @@ class Settling:
             reason, current_token = await self._store.run(calls.refused(item.lease, worker))
         except TROUBLE as trouble:
             return _in_trouble(item.place, trouble)
-        return _refused(item.place, item.lease, reason, current_token)
+        return _refused(item, reason, current_token)
 
 
-def _read(
-    results: worker_pb2.Results, named: list[Lease], theirs: Collection[Lease]
-) -> tuple[list[Item], list[worker_pb2.Unsettled]]:
-    """What can be recorded, and what is refused without asking."""
+def read(results: worker_pb2.Results, most: int) -> list[Item]:
+    """What a message names, each lease once; OutOfBounds for what cannot be one."""
     items: list[Item] = []
-    rest: list[worker_pb2.Unsettled] = []
-    for index, (lease, result) in enumerate(zip(named, results.items, strict=True)):
-        if lease not in theirs:  # as if it did not exist: whether it does is not said
-            rest.append(_refused(index, lease, "gone", None))
-            continue
+    claims = Claims()
+    for place, result in enumerate(results.items):
         kind = result.WhichOneof("outcome")
         if kind is None:
-            raise TurnedAway(MALFORMED, f"the result of job {lease.job_id} does not say how it ended")
-        items.append(Item(index, lease, kind, result))
-    return items, rest
+            raise TurnedAway(MALFORMED, f"the result of job {result.job_id} does not say how it ended")
+        items.append(Item(result.job_id, result.token, claims[result.claim], place, kind, result))
+    check_names(items, most)
+    return items
 
 
 def call_of(lease: Lease, result: worker_pb2.Result) -> Call[Any]:
@@ -179,13 +187,13 @@ def _text(data: bytes) -> str | None:
 
 def _complete_many(batch: Sequence[Item], worker: int | None) -> Call[list[Answer]]:
     results = [_text(item.result.done.result) for item in batch]
-    return calls.complete_many([item.lease for item in batch], results, worker)
+    return calls.complete_many(batch, results, worker)
 
 
 def _fail_many(batch: Sequence[Item], worker: int | None) -> Call[list[Answer]]:
     errors = [_error(item.result.failed.error) for item in batch]
     pauses = [_pause(item.result.failed) for item in batch]
-    return calls.fail_many([item.lease for item in batch], errors, pauses, worker)
+    return calls.fail_many(batch, errors, pauses, worker)
 
 
 def _answered(index: int, answer: Answer) -> worker_pb2.Unsettled:
@@ -195,9 +203,9 @@ def _answered(index: int, answer: Answer) -> worker_pb2.Unsettled:
     return worker_pb2.Unsettled(index=index, why=worker_pb2.WHY_REFUSED, refusal=said)
 
 
-def _refused(index: int, lease: Lease, reason: str, current_token: int | None) -> worker_pb2.Unsettled:
-    said = refusal(lease.job_id, lease.token, reason, current_token)
-    return worker_pb2.Unsettled(index=index, why=worker_pb2.WHY_REFUSED, refusal=said)
+def _refused(item: Item, reason: str, current_token: int | None) -> worker_pb2.Unsettled:
+    said = refusal(item.job_id, item.token, reason, current_token)
+    return worker_pb2.Unsettled(index=item.place, why=worker_pb2.WHY_REFUSED, refusal=said)
 
 
 def _invalid(index: int, error: FaultlineError) -> worker_pb2.Unsettled:

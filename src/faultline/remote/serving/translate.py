@@ -11,7 +11,6 @@ from faultline.errors import BadDocument, LeaseLost, OutOfBounds
 from faultline.job import JobInfo, NewJob
 from faultline.lease import Lease
 from faultline.rpc.v1 import client_pb2, worker_pb2
-from faultline.store.rows import Claimed
 from faultline.task import MAX_ATTEMPTS
 from faultline.telemetry.tracing import context_of
 
@@ -62,28 +61,6 @@ def microseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1_000_000)
 
 
-def job_message(row: Claimed, claim: bytes, lease: timedelta, timeout: timedelta) -> worker_pb2.Job:
-    """A claimed job as its worker gets it."""
-    (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, hard_end, retry, lane,
-     pos) = row[:15]  # fmt: skip
-    until = timeout if hard_end is None else hard_end
-    message = worker_pb2.Job(
-        id=id, token=token, claim=claim, task=task, queue=queue, args=args.encode(), attempt=attempt,
-        max_attempts=attempts, crashes=crashes,
-        lease_ms=milliseconds(min(lease if own is None else own, until)),
-        deadline_ms=milliseconds(until), created_at_us=microseconds(created_at), lane=lane, place=pos,
-    )  # fmt: skip
-    if key is not None:
-        message.key = key
-    if hard_end is not None:
-        message.timeout_ms = milliseconds(hard_end)
-    if retry is not None:
-        message.retry = retry
-    if trace := getattr(row, "trace", None):
-        message.trace = trace
-    return message
-
-
 def refusal_message(lost: LeaseLost) -> worker_pb2.Refusal:
     """What a fence said."""
     return refusal(lost.job_id, lost.token, lost.reason, lost.current_token)
@@ -97,15 +74,29 @@ def refusal(job_id: int, token: int, reason: str | None, current_token: int | No
     )  # fmt: skip
 
 
-def leases(proofs: Iterable[worker_pb2.Proof] | Iterable[worker_pb2.Result], most: int) -> list[Lease]:
+def leases(proofs: Iterable[worker_pb2.Proof], most: int) -> list[Lease]:
     """The leases that a message names, each once; OutOfBounds for what cannot be one."""
-    named = [Lease(proof.job_id, proof.token, claim_id(proof.claim), 0.0, 0.0) for proof in proofs]
+    claims = Claims()
+    named = [Lease(proof.job_id, proof.token, claims[proof.claim], 0.0, 0.0) for proof in proofs]
+    check_names(named, most)
+    return named
+
+
+def check_names(named: Sequence[tuple[Any, ...]], most: int) -> None:
+    """Refuse a message that names too many leases, or one twice; each begins with its job and token."""
     if len(named) > most:
         raise OutOfBounds(f"a message names at most {most} leases; this one names {len(named)}")
     # Answers name a lease by job and token: of two with other claims nobody could tell which is meant.
     if len({lease[:2] for lease in named}) < len(named):
         raise OutOfBounds("a message names each lease once; one job and token is named twice")
-    return named
+
+
+class Claims(dict[bytes, UUID]):
+    """The claim ids in one message, by their bytes: it names few of them, each for hundreds of jobs."""
+
+    def __missing__(self, claim: bytes) -> UUID:
+        made = self[claim] = claim_id(claim)
+        return made
 
 
 def claim_id(claim: bytes) -> UUID:
@@ -132,8 +123,17 @@ def new_job(asked: client_pb2.NewJob, place: str = "") -> NewJob:
         retry=_rules(asked, place),
         key=bounds.check_key(asked.key) if asked.HasField("key") else None,
         key_for=_span_of(asked, "key_for_ms", place),
-        trace=context_of(*asked.trace.split(" ", 1)) if asked.trace else None,
+        trace=trace_in(asked.trace),
     )
+
+
+def trace_in(text: str) -> str | None:
+    """A trace context as it travels; what is none is none, and not an error.
+
+    >>> trace_in("nonsense") is trace_in("") is None
+    True
+    """
+    return context_of(*text.split(" ", 1)) if text else None
 
 
 def _attempts(asked: client_pb2.NewJob) -> int:
@@ -182,17 +182,3 @@ def info_message(info: JobInfo, args: bytes, result: bytes | None) -> client_pb2
         if moment is not None:
             setattr(message, field, microseconds(moment))
     return message
-
-
-def in_parts(jobs: Sequence[worker_pb2.Job], bytes_max: int) -> list[list[worker_pb2.Job]]:
-    """The same jobs in as few messages as they fit in; one part at least."""
-    parts: list[list[worker_pb2.Job]] = [[]]
-    size = 0
-    for job in jobs:
-        weight = job.ByteSize() + 8
-        if parts[-1] and size + weight > bytes_max:
-            parts.append([])
-            size = 0
-        parts[-1].append(job)
-        size += weight
-    return parts

@@ -8,15 +8,16 @@ from typing import Any
 from faultline.access import Caller
 from faultline.errors import LeaseLost
 from faultline.lease import Lease
-from faultline.remote.serving.assigning import Granted, Wish
+from faultline.remote.serving.assigning import Wish
 from faultline.remote.serving.bell import Waiter
 from faultline.remote.serving.desk import Desk, trouble_of
 from faultline.remote.serving.gate import Context, Gate, unary
+from faultline.remote.serving.granting import Granted, in_parts
 from faultline.remote.serving.problems import STOPPING, TOO_MANY, TurnedAway, answering
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.session import PART_SHARE, Session
 from faultline.remote.serving.settling import TROUBLE
-from faultline.remote.serving.translate import REASONS, claim_id, in_parts, refusal
+from faultline.remote.serving.translate import REASONS, claim_id, refusal
 from faultline.rpc.v1 import worker_pb2, worker_pb2_grpc
 from faultline.store import calls
 
@@ -89,10 +90,12 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
             granted = await self._poll(wish, (context.time_remaining() or 0.0) * ANSWER_SHARE)
         except TROUBLE as trouble:
             return worker_pb2.Assignments(id=ask.id, trouble=trouble_of(trouble))
-        first, *rest = in_parts(granted.jobs, int(desk.config.message_bytes_max * PART_SHARE))
+        granted.answer.assignments.id = ask.id
+        first, *rest = in_parts(granted.answer, int(desk.config.message_bytes_max * PART_SHARE))
         if rest:  # a unary answer has one part: the others wait in their line, as before
-            await desk.assigner.hand_back([job for part in rest for job in part])
-        return worker_pb2.Assignments(id=ask.id, jobs=first, waited_ms=granted.waited_ms)
+            await desk.assigner.hand_back([job for part in rest for job in part.assignments.jobs])
+            first.assignments.more = False
+        return first.assignments
 
     async def _poll(self, wish: Wish, seconds_max: float) -> Granted:
         """Assign; if the caller goes away meanwhile, what was claimed for it goes back."""
@@ -142,13 +145,23 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         self, request: worker_pb2.RefusedRequest, caller: Caller, context: Context
     ) -> worker_pb2.Refusal:
         lease = Lease(request.job_id, request.token, claim_id(bytes(16)), 0.0, 0.0)
-        if not await self._rights(caller).keep([lease]):
+        if request.job_id not in await self._rights(caller).keep([lease]):
             return refusal(request.job_id, request.token, "gone", None)
         reason, current = await self.desk.store.run(calls.refused(lease, request.worker or None))
         return refusal(request.job_id, request.token, reason, current)
 
+    @unary("work")
+    async def Figures(
+        self, request: worker_pb2.FiguresRequest, caller: Caller, context: Context
+    ) -> worker_pb2.FiguresResponse:
+        return await self.desk.figures(request, self._rights(caller))
+
     def _rights(self, caller: Caller) -> Rights:
         return Rights(self.desk.store, caller)
+
+    def gave(self, job_id: int) -> bool:
+        """Whether a session here has given this job out, as far as it remembers."""
+        return any(session.gave(job_id) for session in self.sessions)
 
     def cancelled(self, job_id: int) -> None:
         """A job was cancelled through this server: whoever works on it by a session here is told at once."""

@@ -160,7 +160,7 @@ class Limits(_message.Message):
     def __init__(self, message_bytes_max: _Optional[int] = ..., room_max: _Optional[int] = ..., wait_ms_max: _Optional[int] = ..., items_max: _Optional[int] = ..., unanswered_max: _Optional[int] = ...) -> None: ...
 
 class Ask(_message.Message):
-    __slots__ = ("id", "room", "wait_ms", "queues", "claim", "again", "begins")
+    __slots__ = ("id", "room", "wait_ms", "queues", "claim", "again", "begins", "trace")
     ID_FIELD_NUMBER: _ClassVar[int]
     ROOM_FIELD_NUMBER: _ClassVar[int]
     WAIT_MS_FIELD_NUMBER: _ClassVar[int]
@@ -168,6 +168,7 @@ class Ask(_message.Message):
     CLAIM_FIELD_NUMBER: _ClassVar[int]
     AGAIN_FIELD_NUMBER: _ClassVar[int]
     BEGINS_FIELD_NUMBER: _ClassVar[int]
+    TRACE_FIELD_NUMBER: _ClassVar[int]
     id: int
     room: int
     wait_ms: int
@@ -175,7 +176,8 @@ class Ask(_message.Message):
     claim: bytes
     again: bool
     begins: _containers.RepeatedCompositeFieldContainer[Begin]
-    def __init__(self, id: _Optional[int] = ..., room: _Optional[int] = ..., wait_ms: _Optional[int] = ..., queues: _Optional[_Iterable[str]] = ..., claim: _Optional[bytes] = ..., again: bool = ..., begins: _Optional[_Iterable[_Union[Begin, _Mapping]]] = ...) -> None: ...
+    trace: str
+    def __init__(self, id: _Optional[int] = ..., room: _Optional[int] = ..., wait_ms: _Optional[int] = ..., queues: _Optional[_Iterable[str]] = ..., claim: _Optional[bytes] = ..., again: bool = ..., begins: _Optional[_Iterable[_Union[Begin, _Mapping]]] = ..., trace: _Optional[str] = ...) -> None: ...
 
 class Begin(_message.Message):
     __slots__ = ("lane", "place")
@@ -214,7 +216,7 @@ class Trouble(_message.Message):
     def __init__(self, problem: _Optional[_Union[_problem_pb2.Problem, _Mapping]] = ..., unknown: bool = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("id", "token", "claim", "task", "queue", "args", "attempt", "max_attempts", "crashes", "lease_ms", "deadline_ms", "created_at_us", "key", "timeout_ms", "retry", "lane", "place", "trace")
+    __slots__ = ("id", "token", "claim", "task", "queue", "args", "attempt", "max_attempts", "crashes", "lease_ms", "deadline_ms", "created_at_us", "key", "timeout_ms", "retry", "lane", "place", "trace", "pickup_us", "priority")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     CLAIM_FIELD_NUMBER: _ClassVar[int]
@@ -233,6 +235,8 @@ class Job(_message.Message):
     LANE_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
+    PICKUP_US_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     id: int
     token: int
     claim: bytes
@@ -251,7 +255,9 @@ class Job(_message.Message):
     lane: int
     place: int
     trace: str
-    def __init__(self, id: _Optional[int] = ..., token: _Optional[int] = ..., claim: _Optional[bytes] = ..., task: _Optional[str] = ..., queue: _Optional[str] = ..., args: _Optional[bytes] = ..., attempt: _Optional[int] = ..., max_attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., lease_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., created_at_us: _Optional[int] = ..., key: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., retry: _Optional[str] = ..., lane: _Optional[int] = ..., place: _Optional[int] = ..., trace: _Optional[str] = ...) -> None: ...
+    pickup_us: int
+    priority: int
+    def __init__(self, id: _Optional[int] = ..., token: _Optional[int] = ..., claim: _Optional[bytes] = ..., task: _Optional[str] = ..., queue: _Optional[str] = ..., args: _Optional[bytes] = ..., attempt: _Optional[int] = ..., max_attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., lease_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., created_at_us: _Optional[int] = ..., key: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., retry: _Optional[str] = ..., lane: _Optional[int] = ..., place: _Optional[int] = ..., trace: _Optional[str] = ..., pickup_us: _Optional[int] = ..., priority: _Optional[int] = ...) -> None: ...
 
 class Proof(_message.Message):
     __slots__ = ("job_id", "token", "claim")
@@ -488,3 +494,27 @@ class RefusedRequest(_message.Message):
     job_id: int
     token: int
     def __init__(self, worker: _Optional[int] = ..., job_id: _Optional[int] = ..., token: _Optional[int] = ...) -> None: ...
+
+class LeaseName(_message.Message):
+    __slots__ = ("job_id", "token")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    job_id: int
+    token: int
+    def __init__(self, job_id: _Optional[int] = ..., token: _Optional[int] = ...) -> None: ...
+
+class FiguresRequest(_message.Message):
+    __slots__ = ("granted", "refused")
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    granted: _containers.RepeatedCompositeFieldContainer[LeaseName]
+    refused: _containers.RepeatedCompositeFieldContainer[LeaseName]
+    def __init__(self, granted: _Optional[_Iterable[_Union[LeaseName, _Mapping]]] = ..., refused: _Optional[_Iterable[_Union[LeaseName, _Mapping]]] = ...) -> None: ...
+
+class FiguresResponse(_message.Message):
+    __slots__ = ("recovery_seconds", "zombie_seconds")
+    RECOVERY_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    ZOMBIE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    recovery_seconds: _containers.RepeatedScalarFieldContainer[float]
+    zombie_seconds: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, recovery_seconds: _Optional[_Iterable[float]] = ..., zombie_seconds: _Optional[_Iterable[float]] = ...) -> None: ...

@@ -74,6 +74,11 @@ class WorkersStub(object):
                 request_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.RefusedRequest.SerializeToString,
                 response_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.Refusal.FromString,
                 _registered_method=True)
+        self.Figures = channel.unary_unary(
+                '/faultline.rpc.v1.Workers/Figures',
+                request_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresRequest.SerializeToString,
+                response_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresResponse.FromString,
+                _registered_method=True)
 
 
 class WorkersServicer(object):
@@ -137,6 +142,13 @@ class WorkersServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Figures(self, request, context):
+        """For a worker's own metrics: seconds that only rows know. Nothing depends on it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkersServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -179,6 +191,11 @@ def add_WorkersServicer_to_server(servicer, server):
                     servicer.Refused,
                     request_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.RefusedRequest.FromString,
                     response_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.Refusal.SerializeToString,
+            ),
+            'Figures': grpc.unary_unary_rpc_method_handler(
+                    servicer.Figures,
+                    request_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresRequest.FromString,
+                    response_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -397,6 +414,33 @@ class Workers(object):
             '/faultline.rpc.v1.Workers/Refused',
             faultline_dot_rpc_dot_v1_dot_worker__pb2.RefusedRequest.SerializeToString,
             faultline_dot_rpc_dot_v1_dot_worker__pb2.Refusal.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Figures(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/faultline.rpc.v1.Workers/Figures',
+            faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresRequest.SerializeToString,
+            faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from faultline.api.problems import OVERLOADED, Refused
 from faultline.errors import DatabaseError
 from faultline.store import calls
 from faultline.store.call import Call
@@ -20,11 +19,12 @@ Run = Callable[[Call[Any]], Awaitable[Any]]
 
 
 class Waits:
-    """The jobs somebody waits for."""
+    """The jobs somebody waits for; `full` says how one too many is refused, by each door in its words."""
 
-    def __init__(self, run: Run, most: int) -> None:
+    def __init__(self, run: Run, most: int, full: Callable[[int], Exception]) -> None:
         self._run = run
         self._most = most
+        self._full = full
         self._waiting: dict[int, set[asyncio.Future[None]]] = {}
         self._asking: asyncio.Task[None] | None = None
         self._count = 0
@@ -35,7 +35,7 @@ class Waits:
         if self._over:
             return
         if self._count >= self._most:
-            raise Refused(OVERLOADED, f"{self._count} clients wait for jobs already", 1)
+            raise self._full(self._count)
         news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(job_id, set()).add(news)
         self._count += 1

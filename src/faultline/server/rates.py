@@ -1,0 +1,69 @@
+"""How often one may come, and who was good lately: bounded, whatever comes."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+NAMES_MAX: Final = 10_000
+"""Of so many callers, or addresses, is kept when they came last; then the one not seen for longest goes."""
+
+
+class Rate:
+    """Lets each name have so many a second, and a second's worth at once.
+
+    >>> moments = iter([0.0, 0.0, 0.0, 1.0])
+    >>> rate = Rate(2.0, clock=lambda: next(moments))
+    >>> [rate.take("shop") for _ in range(4)]
+    [True, True, False, True]
+    """
+
+    def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._most = max(1.0, per_second)
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str) -> bool:
+        """Whether this one may; if so, it counts."""
+        return self._draw(name, 1.0)
+
+    def has(self, name: str) -> bool:
+        """Whether one more would be let through; does not count."""
+        return self._draw(name, 0.0)
+
+    def _draw(self, name: str, price: float) -> bool:
+        now = self._clock()
+        left, since = self._left.get(name, (self._most, now))
+        left = min(self._most, left + (now - since) * self._per_second)
+        if left < 1.0:
+            return False
+        if price:
+            self._left[name] = (left - price, now)
+            self._left.move_to_end(name)
+            if len(self._left) > NAMES_MAX:
+                self._left.popitem(last=False)
+        return True
+
+
+class Lately:
+    """Remembers which keys were good lately: who shares an address with a guesser is not locked out with it.
+
+    What is kept is Python's own hash, salted for this process: it opens nothing.
+
+    >>> lately = Lately()
+    >>> lately.note("flk_1"), lately.knows("flk_1"), lately.knows("flk_2")
+    (None, True, False)
+    """
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[int, None] = OrderedDict()
+
+    def note(self, key: str) -> None:
+        self._seen[hash(key)] = None
+        self._seen.move_to_end(hash(key))
+        if len(self._seen) > NAMES_MAX:
+            self._seen.popitem(last=False)
+
+    def knows(self, key: str) -> bool:
+        return hash(key) in self._seen

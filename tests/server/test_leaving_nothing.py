@@ -1,0 +1,53 @@
+"""A server that has stopped leaves nothing behind in its process: nobody counts, and nothing runs."""
+
+import asyncio
+
+import grpc
+import httpx2
+
+from faultline.exporters.counting import hold, let_go
+from faultline.remote.conformance.talk import Place
+from faultline.store import calls
+from faultline.store.run import AsyncStore
+from faultline.telemetry import events
+from tests.remote.conftest import a_server, make_key
+from tests.support import new_job
+
+
+def test_a_server_that_has_stopped_leaves_nothing_behind(database):
+    before = events._listeners
+
+    async def main():
+        store = AsyncStore(database)
+        key = await make_key(store, "work")
+        async with (
+            a_server(database, watchdog=True) as server,
+            httpx2.AsyncClient(base_url=f"http://{server.http}") as client,
+            grpc.aio.insecure_channel(str(server.grpc)) as channel,
+            Place(channel, key, "default").session(wakes=True) as talk,
+        ):
+            assert events._listeners != before
+            assert (await client.get("/metrics")).status_code == 200
+            job = await store.run(calls.enqueue(new_job()))
+            waiting = asyncio.create_task(client.get(f"/api/v1/jobs/{job}/wait?seconds=30", timeout=40))
+            listening = asyncio.create_task(client.get("/api/v1/events", timeout=40))
+            await talk.take()
+            server.stop()
+            await asyncio.wait([waiting, listening])
+        await store.close()
+        await asyncio.sleep(0.1)  # what was cancelled ends in the next turns of the loop
+        me = asyncio.current_task()
+        return [str(task) for task in asyncio.all_tasks() if task is not me]
+
+    assert asyncio.run(main()) == []
+    assert events._listeners == before
+
+
+def test_the_process_counts_until_the_last_server_has_stopped():
+    before = events._listeners
+    one, other = hold(), hold()
+    assert one is other
+    let_go()
+    assert events._listeners == (*before, one)
+    let_go()
+    assert events._listeners == before
