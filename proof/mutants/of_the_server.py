@@ -4,6 +4,7 @@ from proof.mutants.mutant import Mutant, Patch
 
 KIT = "tests/remote/test_conformance.py::test_the_server_keeps_the_protocol"
 ACCESS = "tests/remote/test_access.py"
+ABUSE = "tests/remote/test_s7_abuse.py"
 UNDELIVERED = "tests/remote/test_undelivered.py"
 
 
@@ -21,6 +22,11 @@ MUTANTS = (
                     "    until = timeout if hard_end is None else hard_end\n    CLAIMS[id] = claim\n"),
             serving("translate", "claim_id(proof.claim), 0.0, 0.0)", "claim_id(CLAIMS.get(proof.job_id, proof.claim)), 0.0, 0.0)"),
         ),
+    ),
+    Mutant(
+        "connections that say nothing are taken without number", "G13",
+        f"{ABUSE}::test_s7_connections_that_say_nothing_are_bounded_and_closed",
+        (serving("config", '            ("grpc.max_allowed_incoming_connections", self.connections_max),\n', ""),),
     ),
     Mutant(
         "a refused result is answered as accepted", "G4", KIT,

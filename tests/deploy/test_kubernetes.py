@@ -71,7 +71,8 @@ def test_a_kustomization_names_every_manifest_beside_it():
 def test_no_kustomization_stands_on_a_folder_that_holds_it():
     """kubectl refuses that as a cycle, whatever the files say."""
     for file in KUSTOMIZATIONS:
-        folders = [file.parent / name for name in shipped.read(file)["resources"] if not name.endswith(".yaml")]
+        resources = shipped.read(file)["resources"]
+        folders = [file.parent / name for name in resources if not name.endswith(".yaml")]
 
         assert all((folder / "kustomization.yaml").is_file() for folder in folders)
         assert not any(file.is_relative_to(folder.resolve()) for folder in folders)

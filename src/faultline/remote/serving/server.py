@@ -76,7 +76,8 @@ class GrpcServer:
         if self._store.listens:
             parts.append(listen(self._store.dsn, self.bell.news, lambda: LISTEN_AGAIN))
         self._parts = [asyncio.create_task(part) for part in parts]
-        log.info("listening for gRPC%s on %s", " with TLS" if self.config.tls else "", self.config.address)
+        where = f"{self.config.address.rpartition(':')[0]}:{self.port}"  # the port may have been 0
+        log.info("listening for gRPC%s on %s", " with TLS" if self.config.tls else "", where)
         return self.port
 
     def _bind(self) -> int:
