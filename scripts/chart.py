@@ -19,6 +19,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "deploy/helm/faultline"
 PLAIN = ROOT / "deploy/kubernetes"
+SCALED = ROOT / "deploy/kubernetes-scaling"
 SCALING = ("worker-scaling.yaml", "scaling-auth.yaml")
 
 CONDITION = re.compile(r'\{\{- if (?:(not) |(eq) )?(\.[\w.]+)(?: "(\w+)")? \}\}')
@@ -113,10 +114,10 @@ def manifests(values: dict[str, Any], release: str = "faultline") -> dict[str, s
 
 
 def plain() -> dict[Path, str]:
-    """What deploy/kubernetes holds beside its kustomizations."""
+    """What deploy/kubernetes and the folder with a scaler hold beside their kustomizations."""
     usual = {PLAIN / name: HEADER + text for name, text in manifests(values()).items()}
     scaled = manifests(values(**{"scaling.enabled": True}))
-    return usual | {PLAIN / "scaling" / name: HEADER + scaled[name] for name in SCALING}
+    return usual | {SCALED / name: HEADER + scaled[name] for name in SCALING}
 
 
 def main() -> None:

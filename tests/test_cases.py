@@ -35,6 +35,13 @@ def not_covered() -> set[str]:
     return set(re.findall(r"\*\*([A-Z]\d+)\*\*", page))
 
 
+def test_every_case_stands_on_the_page_once():
+    page = (ROOT / "docs/cases.md").read_text()
+    cases = re.findall(r"^\| ([A-Z]\d+) \|", page, re.MULTILINE)
+
+    assert sorted(cases) == sorted(set(cases))
+
+
 def test_every_case_of_the_catalogue_is_covered_or_told_as_not_covered():
     asked = {f"{letter}{number}" for letter, numbers in CATALOGUE.items() for number in numbers}
     covered = set(rows())

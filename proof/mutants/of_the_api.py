@@ -64,6 +64,11 @@ MUTANTS = (
         (Patch("server/protocol.py", "self.loop.call_later(self.limits.head_seconds_max, self._head_is_late)", "None"),),
     ),
     Mutant(
+        "who was refused keeps a place while it is heard out", "G13",
+        f"{SLOW}::test_s6_requests_that_were_refused_hold_no_room_while_they_are_heard_out",
+        (Patch("api/gate.py", "        asked.scope[HEARD_OUT] = True\n", ""),),
+    ),
+    Mutant(
         "a body may be of any size", "G13",
         f"{SLOW}::test_a_body_past_the_limit_is_refused_while_it_is_still_being_sent",
         (

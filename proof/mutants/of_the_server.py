@@ -4,6 +4,7 @@ from proof.mutants.mutant import Mutant, Patch
 
 KIT = "tests/remote/test_conformance.py::test_the_server_keeps_the_protocol"
 ACCESS = "tests/remote/test_access.py"
+ABUSE = "tests/remote/test_s7_abuse.py"
 UNDELIVERED = "tests/remote/test_undelivered.py"
 
 
@@ -23,6 +24,11 @@ MUTANTS = (
             serving("settling", "import Claims, ", "import CLAIMS, Claims, "),
             serving("settling", "claims[result.claim]", "claims[CLAIMS.get(result.job_id, result.claim)]"),
         ),
+    ),
+    Mutant(
+        "connections that say nothing are taken without number", "G13",
+        f"{ABUSE}::test_s7_connections_that_say_nothing_are_bounded_and_closed",
+        (serving("config", '            ("grpc.max_allowed_incoming_connections", self.connections_max),\n', ""),),
     ),
     Mutant(
         "a refused result is answered as accepted", "G4", KIT,

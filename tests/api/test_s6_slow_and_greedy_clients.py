@@ -110,8 +110,52 @@ def test_s6_more_connections_than_there_is_room_for_push_out_the_idle_ones(servi
     with ExitStack() as stack:
         idle = [stack.enter_context(connection(service)) for _ in range(150)]
 
-        assert idle[0].recv(4096) == b""
+        assert b"overloaded" in answer(idle[0])
         assert is_served(service)
+
+
+def test_s6_a_connection_that_waits_between_requests_makes_room_without_a_word(service):
+    """Its client might take what it is told for the answer to its next question."""
+    with ExitStack() as stack:
+        kept = stack.enter_context(connection(service))
+        kept.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        said = b""
+        while b'{"status":"ok"}' not in said:
+            said += kept.recv(4096)
+        for _ in range(100):
+            stack.enter_context(connection(service))
+
+        assert answer(kept) == b""
+
+
+def test_s6_requests_that_were_refused_hold_no_room_while_they_are_heard_out(database):
+    """Else whoever knows no key could keep everybody out with bodies that never end."""
+    limits = Limits(connections_max=20, linger_seconds_max=30)
+    with serving(database, limits) as own, ExitStack() as stack:
+        for _ in range(60):
+            stack.enter_context(connection(own)).sendall(
+                f"{HEAD.format('flk_wrong')}content-length: 100\r\n\r\n".encode() + b"{"
+            )
+
+        assert is_served(own)
+
+
+def test_s6_where_everybody_is_being_served_the_next_one_is_told(database):
+    limits = Limits(connections_max=3)
+    with serving(database, limits) as own, ExitStack() as stack:
+        key = own.key("enqueue", "read")
+        job = own.client(key).post("/api/v1/jobs", json={"task": "t"}).json()["id"]
+        own.close()
+        ask = f"GET /api/v1/jobs/{job}/wait?seconds=20 HTTP/1.1\r\nhost: localhost\r\n"
+        for _ in range(3):
+            waiting = stack.enter_context(connection(own))
+            waiting.sendall(f"{ask}authorization: Bearer {key}\r\n\r\n".encode())
+        time.sleep(0.5)
+        late = stack.enter_context(connection(own))
+        late.sendall(b"GET /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\n\r\n")
+
+        assert b"503" in (said := answer(late))
+        assert b"overloaded" in said
 
 
 def test_s6_a_client_that_does_not_read_its_answers_is_cut_off(service):

@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
 MANIFESTS = sorted(
-    file for file in (ROOT / "deploy/kubernetes").rglob("*.yaml") if file.name != "kustomization.yaml"
+    file for file in (ROOT / "deploy").glob("kubernetes*/*.yaml") if file.name != "kustomization.yaml"
 )
 GUIDE = ROOT / "docs/guides/operate.md"
 OURS = "/opt/faultline/bin/faultline"

@@ -1,6 +1,7 @@
 """The chart, and the manifests it gives: valid, least-privileged, and with the time to drain."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ VARIANTS = {
     "workers alone": {"server.enabled": False, "migrate.enabled": False, "podAnnotations": {"a": "b"}},
     "with much time": {"worker.graceSeconds": 600, "tolerations": [{"key": "jobs", "operator": "Exists"}]},
 }
+KUSTOMIZATIONS = sorted((ROOT / "deploy").glob("kubernetes*/kustomization.yaml"))
 variants = pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS.keys())
 
 
@@ -60,10 +62,33 @@ def test_so_does_the_oldest_that_the_chart_says_it_runs_on():
 
 
 def test_a_kustomization_names_every_manifest_beside_it():
-    for file in (ROOT / "deploy/kubernetes").rglob("kustomization.yaml"):
+    for file in KUSTOMIZATIONS:
         beside = {one.name for one in file.parent.glob("*.yaml")} - {file.name}
 
-        assert {name for name in shipped.read(file)["resources"] if name != ".."} == beside
+        assert {name for name in shipped.read(file)["resources"] if "/" not in name} == beside
+
+
+def test_no_kustomization_stands_on_a_folder_that_holds_it():
+    """kubectl refuses that as a cycle, whatever the files say."""
+    for file in KUSTOMIZATIONS:
+        resources = shipped.read(file)["resources"]
+        folders = [file.parent / name for name in resources if not name.endswith(".yaml")]
+
+        assert all((folder / "kustomization.yaml").is_file() for folder in folders)
+        assert not any(file.is_relative_to(folder.resolve()) for folder in folders)
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=lambda file: file.parent.name)
+def test_kubectl_builds_every_kustomization(file):
+    built = subprocess.run(
+        ["kubectl", "kustomize", file.parent], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert built.returncode == 0, built.stderr
+    kinds = [one["kind"] for one in yaml.safe_load_all(built.stdout)]
+    assert kinds.count("Deployment") == 2
+    assert ("ScaledObject" in kinds) == (file.parent == chart.SCALED)
 
 
 @variants

@@ -162,6 +162,36 @@ def test_s7_what_is_no_http2_is_hung_up_on(served):
     served(test)
 
 
+def test_s7_connections_that_say_nothing_are_bounded_and_closed(served):
+    """Each is a file of the server's, and its other door lives of the same files."""
+
+    async def test(place):
+        silent = [await asyncio.open_connection("127.0.0.1", place.server.port) for _ in range(60)]
+        hung_up = [asyncio.create_task(reader.read()) for reader, _ in silent]
+        await asyncio.wait(hung_up, timeout=0.7)
+        assert sum(task.done() for task in hung_up) >= 40  # at once: there was no room
+        async with asyncio.timeout(30):
+            await asyncio.gather(*hung_up, return_exceptions=True)  # the others had time to begin
+            while not await _served(place.place()):
+                pass
+        for _, writer in silent:
+            writer.close()
+
+    served(test, connections_max=20, handshake_seconds_max=1.5)
+
+
+def test_s7_a_client_whose_idle_connection_was_closed_notices_nothing(served):
+    async def test(place):
+        way = place.place()
+        await way.submit()
+        async with asyncio.timeout(20):
+            while way.channel.get_state() is not grpc.ChannelConnectivity.IDLE:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert await way.submit() > 0
+
+    served(test, idle_seconds_max=0.5)
+
+
 def test_s7_every_unary_call_needs_a_deadline(served):
     async def test(place):
         way = place.place()

@@ -10,13 +10,16 @@ import pytest
 
 from faultline import Faultline
 from faultline.config import Settings
+from faultline.drills.served import make_key
 from faultline.errors import CannotConnect, NotAllowed, NotAuthenticated
 from faultline.job import Job
 from faultline.outcome import Cancel, Dead, Snooze
 from faultline.remote.address import Address
 from faultline.remote.doors import Remote
 from faultline.store import calls
+from faultline.store.connect import connect
 from faultline.store.run import Store
+from faultline.telemetry import listen
 from faultline.worker.judge import UNKNOWN_TASK
 from tests.remote_worker.harness import drain, working
 from tests.support import enqueue, new_job, outcomes, state_of
@@ -285,6 +288,22 @@ def test_without_a_good_key_no_worker_starts(served, key, error):
 
     with pytest.raises(error):
         harness.drain(None, echo, doors=doors)
+
+
+def test_a_worker_whose_key_is_revoked_ends_and_its_last_event_says_that_it_failed(store, served):
+    with connect(served.dsn) as conn:
+        key = make_key(conn)
+    told: list[Any] = []
+    stop = listen(lambda name, facts: told.append(facts["code"]) if name == "worker_exit" else None)
+    doors = Remote(Address.read(served.url, key), Settings())
+
+    worker = harness.InProcess(None, harness.registry(echo), quick(), doors=doors).start()
+    store.run(calls.revoke_key(key.split("_")[1]))
+
+    with pytest.raises(NotAuthenticated):
+        worker.join()
+    stop()
+    assert told == [1]
 
 
 def test_where_nobody_listens_the_worker_says_so_and_ends():

@@ -33,6 +33,9 @@ log = logging.getLogger("faultline.server")
 OPEN: Final = frozenset({"/healthz", "/readyz", "/health"})
 """Answers to whoever asks, by whatever name: probes know neither keys nor names, and learn only yes or no."""
 
+HEARD_OUT: Final = "faultline.heard_out"
+"""In the scope of a request that was refused and whose body is being thrown away: its connection may go."""
+
 
 class Gate:
     """ASGI middleware around the whole API."""
@@ -143,6 +146,7 @@ class Gate:
             return
         # It may still be sending. Whoever hangs up on a sender takes the answer back from it.
         await answer.begin(problem.kind.status, [*headers, (b"connection", b"close")], body)
+        asked.scope[HEARD_OUT] = True
         left = self._limits.linger_bytes_max
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.linger_seconds_max):

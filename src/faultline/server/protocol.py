@@ -1,7 +1,8 @@
 """uvicorn's HTTP protocol with bounds it has not: on the head of a request, and on how many connections.
 
 One that sends its head too slowly, or too much of it, is refused; where there are too many, the one that was
-idle for longest makes room for the newest.
+idle for longest makes room for the newest. One that was refused and is only heard out counts as idle: else
+whoever knows no key could fill the house with bodies that never end.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 import uvicorn
 
+from faultline.api.gate import HEARD_OUT
 from faultline.api.problems import HEAD_TOO_LARGE, MALFORMED, OVERLOADED, REVOKED, TOO_SLOW, Kind, Problem
 from faultline.server.limits import Limits
 from faultline.server.revoked import Revoked
@@ -40,6 +42,7 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         self._look_timer: asyncio.TimerHandle | None = None
         if self.revoked is not None:
             self._look_timer = self.loop.call_later(LOOK_EVERY_SECONDS, self._look_again, self.revoked)
+        self._no_room = False
         self._expect_head()
         if len(self.connections) > self.limits.connections_max:
             self._make_room()
@@ -55,6 +58,9 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         if self.revoked is not None and self._is_revoked(self.revoked):
             # In the middle of an answer a second one would be taken for its end.
             self.refuse(REVOKED) if self.is_idle else self.transport.abort()
+            return
+        if self._no_room:
+            self.refuse(OVERLOADED)
             return
         before = self.cycle
         self._seen_at = time.monotonic()
@@ -88,6 +94,11 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         """Whether nothing is being done for this connection."""
         return self.cycle is None or bool(self.cycle.response_complete)
 
+    @property
+    def may_leave(self) -> bool:
+        """Whether it can make room: it is idle, or was refused and is only heard out."""
+        return (self.is_idle and not self._no_room) or (bool(self.cycle) and HEARD_OUT in self.cycle.scope)
+
     def refuse(self, kind: Kind) -> None:
         """Say why, and close."""
         if self.transport.is_closing():
@@ -110,6 +121,13 @@ class BoundedProtocol(Base):  # type: ignore[misc]
 
     def timeout_keep_alive_handler(self) -> None:
         self.transport.abort()  # idle, or it would have read its answer by now
+
+    def make_way(self) -> None:
+        """Leave to another; one that waits between requests is not told, it might take it for an answer."""
+        if self.cycle is None:
+            self.refuse(OVERLOADED)
+        else:
+            self.hang_up()
 
     def hang_up(self) -> None:
         """Close, and do not wait for ever until the other end has read what was said."""
@@ -139,13 +157,17 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         return sum(len(name) + len(value) for name, value in headers) + len(self.scope.get("raw_path", b""))
 
     def _make_room(self) -> None:
-        idle = [other for other in self.connections if other.is_idle and other is not self]
-        if idle:
-            oldest = min(idle, key=lambda other: other._seen_at)
+        leaving = [other for other in self.connections if other.may_leave and other is not self]
+        if leaving:
+            oldest = min(leaving, key=lambda other: other._seen_at)
             self.connections.discard(oldest)  # now: its own goodbye comes only in the loop's next turn
-            oldest.hang_up()
+            oldest.make_way()
+        elif len(self.connections) > 2 * self.limits.connections_max:
+            self.transport.abort()
         else:
-            self.refuse(OVERLOADED)
+            # When it has asked, and not before: the system throws an answer away that overtakes its question.
+            self._no_room = True
+            self.loop.call_later(self.limits.linger_seconds_max, self.refuse, OVERLOADED)
 
 
 def protocol_with(limits: Limits, revoked: Revoked | None = None) -> type[BoundedProtocol]:

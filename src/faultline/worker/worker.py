@@ -48,6 +48,7 @@ PARTS_WAIT = 2.0
 """How long a leaving worker waits for its own parts, and for handlers that will not be cancelled."""
 
 EXIT_UNSETTLED = 1
+EXIT_FAILED = 1
 EXIT_STUCK = 3
 
 
@@ -129,6 +130,9 @@ class Worker:
             )
             feeder.claimed = self.claimed
             await self._work(feeder, settler, companion, outage, until_empty, stop_after)
+        except Exception:
+            self.exit_code = self.exit_code or EXIT_FAILED
+            raise
         finally:
             await asyncio.gather(self._children.close(), self._suspects.close())
             await companion.stop()

@@ -32,6 +32,8 @@ class GrpcConfig:
     message_bytes_max: int = 4 * MIB
     head_bytes_max: int = 16_384
     streams_per_connection_max: int = 100
+    connections_max: int = 4_000
+    """A worker has two, its pacemaker's with it. Beyond it a new one is hung up on until others have gone."""
     sessions_max: int = 2_000
     sessions_per_key: int = 500
     unanswered_max: int = 32
@@ -54,6 +56,10 @@ class GrpcConfig:
     connection_seconds_max: float = 3_600.0
     """Then its client is asked to come again, so that a new server gets its share."""
     connection_grace_seconds: float = 60.0
+    handshake_seconds_max: float = 10.0
+    """A connection that has not begun to speak HTTP/2 by then, TLS before it, is closed."""
+    idle_seconds_max: float = 60.0
+    """So is one without any call for so long; a client that calls again connects again, unaware of it."""
     keepalive_seconds: float = 20.0
     keepalive_timeout_seconds: float = 10.0
     ping_seconds_min: float = 5.0
@@ -96,6 +102,9 @@ class GrpcConfig:
             ("grpc.max_metadata_size", self.head_bytes_max),
             ("grpc.absolute_max_metadata_size", self.head_bytes_max),
             ("grpc.max_concurrent_streams", self.streams_per_connection_max),
+            ("grpc.max_allowed_incoming_connections", self.connections_max),
+            ("grpc.server_handshake_timeout_ms", int(self.handshake_seconds_max * 1000)),
+            ("grpc.max_connection_idle_ms", int(self.idle_seconds_max * 1000)),
             ("grpc.max_connection_age_ms", int(self.connection_seconds_max * 1000)),
             ("grpc.max_connection_age_grace_ms", int(self.connection_grace_seconds * 1000)),
             ("grpc.keepalive_time_ms", int(self.keepalive_seconds * 1000)),

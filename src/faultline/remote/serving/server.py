@@ -80,7 +80,8 @@ class GrpcServer:
         if self._store.listens:
             parts.append(self._listen)
         self._parts = [asyncio.create_task(_kept(part)) for part in parts]
-        log.info("listening for gRPC%s on %s", " with TLS" if self.config.tls else "", self.config.address)
+        where = f"{self.config.address.rpartition(':')[0]}:{self.port}"  # the port may have been 0
+        log.info("listening for gRPC%s on %s", " with TLS" if self.config.tls else "", where)
         return self.port
 
     def _bind(self) -> int:
