@@ -9,6 +9,16 @@ PACEMAKER = "tests/worker/test_pacemaker.py"
 
 MUTANTS = (
     Mutant(
+        "a job is begun before its claim is on the disk", "G2",
+        "tests/store/test_spoken.py::test_what_was_made_of_rows_whose_commit_failed_is_never_said_to_be_true",
+        (Patch("store/spoken.py", "                then = ahead(rows)\n", "                ahead(rows)()\n"),),
+    ),
+    Mutant(
+        "a worker that is to stop when all is done overlooks what it gave back", "G1",
+        "tests/worker/test_stopping.py::test_a_job_given_back_while_the_feeder_asks_is_not_nothing",
+        (worker("feeder", "if had_none and self.shelf.in_hand == 0:", "if self.shelf.in_hand == 0:"),),
+    ),
+    Mutant(
         "a commit whose reply was lost is told as a failure", "G7",
         f"{BROKEN}::test_a_commit_cut_after_it_was_carried_out_is_found_committed",
         (
@@ -42,7 +52,7 @@ MUTANTS = (
     Mutant(
         "a worker does not ask again for a claim whose reply was lost", "G8",
         f"{BROKEN}::test_a_claim_cut_on_its_way_strands_nobody",
-        (worker("feeder", "if kept := await self.line.fetch(_again(call)):", "if kept := list[Row]():"),),
+        (worker("feeder", "if kept := await line.fetch(_again(call)):", "if kept := list[Row]():"),),
     ),
     Mutant(
         "job.transaction commits without its job", "G3",

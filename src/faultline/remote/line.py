@@ -10,6 +10,7 @@ from faultline.remote import outcomes, words
 from faultline.remote.exchange import Exchange
 from faultline.rpc.v1 import worker_pb2 as rpc
 from faultline.store.call import Call, Row
+from faultline.store.spoken import Ahead
 
 T = TypeVar("T")
 
@@ -54,8 +55,8 @@ class RemoteLine:
         """Carry one call."""
         return call.read(await self.fetch(call))
 
-    async def fetch(self, call: Call[Any]) -> list[Row]:
-        """Carry one call; the rows that the database would have given."""
+    async def fetch(self, call: Call[Any], ahead: Ahead | None = None) -> list[Row]:
+        """Carry one call; the rows that the database would have given, and none ahead of their commit."""
         async with self._turn:
             return await self._ways[call.name](call)
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from psycopg import AsyncConnection, Connection, OperationalError
 from psycopg.abc import PQGen
@@ -62,58 +62,59 @@ async def _wait(gen: PQGen[T], fileno: int) -> T:
         wanted = next(gen)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
-    loop = asyncio.get_running_loop()
-    ears = _Ears(loop, fileno)
+    talk = _Talk(gen, fileno)
     try:
-        while True:
-            wanted = gen.send(await ears.hear(wanted))
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        talk.listen(wanted)
+        return await talk.ended
     except OSError as gone:
         raise OperationalError("connection socket closed") from gone
     finally:
-        ears.close()
+        talk.close()
 
 
-class _Ears:
-    """What a socket is ready for; listens for replies from the first question to the end."""
+class _Talk(Generic[T]):
+    """Goes on in the very moment the socket is ready; whoever waits is woken once, at the end of all of it.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, fileno: int) -> None:
-        self._loop = loop
+    It listens for replies from the first question to the last.
+    """
+
+    def __init__(self, gen: PQGen[T], fileno: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[T] = self._loop.create_future()
+        self._gen = gen
         self._fileno = fileno
-        self._listening = False
-        self._heard = 0
-        self._news: asyncio.Future[None] | None = None
-        self._alarm = loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
+        self._reads = self._writes = False
+        self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
 
-    async def hear(self, wanted: Wait) -> int:
-        if wanted & _READABLE and not self._listening:
-            self._loop.add_reader(self._fileno, self._tell, _READABLE)
-            self._listening = True
-        if wanted & _WRITABLE:
-            self._loop.add_writer(self._fileno, self._tell, _WRITABLE)
-        try:
-            if not self._heard:
-                self._news = self._loop.create_future()
-                await self._news
-        finally:
-            self._news = None
-            if wanted & _WRITABLE:
+    def listen(self, wanted: Wait) -> None:
+        if wanted & _READABLE and not self._reads:
+            self._loop.add_reader(self._fileno, self._go_on, Ready.R)
+            self._reads = True
+        if bool(wanted & _WRITABLE) != self._writes:
+            self._writes = not self._writes
+            if self._writes:
+                self._loop.add_writer(self._fileno, self._go_on, Ready.W)
+            else:
                 self._loop.remove_writer(self._fileno)
-        heard, self._heard = self._heard, 0
-        return heard
 
-    def _tell(self, ready: int) -> None:
-        self._heard |= ready
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+    def _go_on(self, ready: Ready) -> None:
+        if self.ended.done():
+            return
+        try:
+            self.listen(self._gen.send(ready))
+        except StopIteration as end:
+            self.ended.set_result(end.value)
+        except Exception as fault:  # whoever waits hears of it, not the loop
+            self.ended.set_exception(fault)
 
     def _look_again(self) -> None:
         """Have the driver read: where there is nothing it waits on, where nobody is any more it says so."""
         self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
-        self._tell(_READABLE)
+        self._go_on(Ready.R)
 
     def close(self) -> None:
         self._alarm.cancel()
-        if self._listening:
+        if self._reads:
             self._loop.remove_reader(self._fileno)
+        if self._writes:
+            self._loop.remove_writer(self._fileno)

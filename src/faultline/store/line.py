@@ -12,6 +12,7 @@ from faultline.store.call import Call, Row
 from faultline.store.connect import aconnect
 from faultline.store.faults import named_errors, was_swapped
 from faultline.store.lean import LeanConnection
+from faultline.store.spoken import Ahead
 
 T = TypeVar("T")
 
@@ -42,13 +43,18 @@ class Line:
         """Carry one call, in a transaction of its own."""
         return call.read(await self.fetch(call))
 
-    async def fetch(self, call: Call[Any]) -> list[Row]:
-        """Carry one call; the rows of its reply as they came."""
+    async def fetch(self, call: Call[Any], ahead: Ahead | None = None) -> list[Row]:
+        """Carry one call; the rows of its reply as they came.
+
+        Where that can be, `ahead` is given them first, while their commit is still under way.
+        """
         async with self._turn:
             conn = self._conn or await self._connect()
             try:
                 async with asyncio.timeout(CALL_SECONDS_MAX):
                     with named_errors():
+                        if self._prepare and ahead is not None:
+                            return await conn.wait(conn.spoken.carry_ahead(call, ahead))
                         if self._prepare:
                             return await conn.wait(conn.spoken.carry(call))
                         async with conn.cursor(binary=True) as cursor:

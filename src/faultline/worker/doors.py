@@ -11,6 +11,7 @@ from faultline.store.call import Call, Row
 from faultline.store.connect import aconnect, agreet
 from faultline.store.line import Line
 from faultline.store.listen import Heard, listen
+from faultline.store.spoken import Ahead
 from faultline.worker.block import Lender
 from faultline.worker.board import Board
 from faultline.worker.lending import stores
@@ -26,7 +27,7 @@ class Carrier(Protocol):
     """
 
     async def run(self, call: Call[T]) -> T: ...
-    async def fetch(self, call: Call[Any]) -> list[Row]: ...
+    async def fetch(self, call: Call[Any], ahead: Ahead | None = None) -> list[Row]: ...
     async def close(self) -> None: ...
 
 
