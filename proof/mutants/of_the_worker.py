@@ -9,11 +9,6 @@ PACEMAKER = "tests/worker/test_pacemaker.py"
 
 MUTANTS = (
     Mutant(
-        "a job is begun before its claim is on the disk", "G2",
-        "tests/store/test_spoken.py::test_what_was_made_of_rows_whose_commit_failed_is_never_said_to_be_true",
-        (Patch("store/spoken.py", "                then = ahead(rows)\n", "                ahead(rows)()\n"),),
-    ),
-    Mutant(
         "a worker that is to stop when all is done overlooks what it gave back", "G1",
         "tests/worker/test_stopping.py::test_a_job_given_back_while_the_feeder_asks_is_not_nothing",
         (worker("feeder", "if had_none and self.shelf.in_hand == 0:", "if self.shelf.in_hand == 0:"),),

@@ -98,8 +98,7 @@ def test_a_call_that_fails_does_so_although_its_hint_succeeds(plain):
     assert ask(plain, Call("now", {}, read=len)) == 1
 
 
-@pytest.fixture
-def refused_at_the_commit(db):
+def test_a_commit_that_fails_is_an_error_with_a_hint_as_without(db, plain):
     """Every job is accepted by its statement, and refused by its commit."""
     db.execute(
         "create function refuse() returns trigger language plpgsql as"
@@ -108,66 +107,10 @@ def refused_at_the_commit(db):
         " for each row execute function refuse()"
     )
 
-
-def test_a_commit_that_fails_is_an_error_with_a_hint_as_without(refused_at_the_commit, plain):
     for hint in (None, calls.wake("default")) * 3:
         with pytest.raises(psycopg.errors.CheckViolation, match="not at all"):
             ask(plain, calls.enqueue(new()), hint)
     assert ask(plain, Call("now", {}, read=len)) == 1
-
-
-def test_rows_come_ahead_of_their_commit_and_are_true_only_behind_it(database, plain):
-    told = []
-
-    with psycopg.connect(database, autocommit=True) as other:
-
-        def jobs():
-            return [row[0] for row in other.execute("select id from faultline.active order by id")]
-
-        def ahead(rows):
-            told.append(("ahead", rows[0][0] in jobs()))
-            return lambda: told.append(("true", rows[0][0] in jobs()))
-
-        for number in range(1, 4):
-            ((job_id,),) = plain.wait(plain.spoken.carry_ahead(calls.enqueue(new()), ahead))
-            assert len(jobs()) == number
-            assert jobs()[-1] == job_id
-
-    # Ahead of it nobody else saw the row, unless the commit was quicker than our own look.
-    assert [word for word, _ in told] == ["ahead", "true"] * 3
-    assert all(seen for word, seen in told if word == "true")
-
-
-def test_what_was_made_of_rows_whose_commit_failed_is_never_said_to_be_true(refused_at_the_commit, plain):
-    told = []
-
-    def ahead(rows):
-        told.append("ahead")
-        return lambda: told.append("true")
-
-    for _ in range(3):
-        with pytest.raises(psycopg.errors.CheckViolation, match="not at all"):
-            plain.wait(plain.spoken.carry_ahead(calls.enqueue(new()), ahead))
-
-    assert told == ["ahead"] * 3
-    assert ask(plain, Call("now", {}, read=len)) == 1
-
-
-def test_rows_ahead_an_error_and_a_session_that_forgot_leave_the_connection_whole(plain):
-    told = []
-
-    def ahead(rows):
-        return lambda: told.append(len(rows))
-
-    for _ in range(3):
-        plain.wait(plain.spoken.carry_ahead(calls.enqueue(new()), ahead))
-        with pytest.raises(psycopg.Error):
-            plain.wait(plain.spoken.carry_ahead(Call("retry_now", {"job_id": 99}, read=list), ahead))
-    plain.execute("deallocate all")
-    assert len(plain.wait(plain.spoken.carry_ahead(calls.enqueue(new()), ahead))) == 1
-    plain.wait(plain.spoken.carry_ahead(calls.enqueue(new()), ahead))
-
-    assert told == [1, 1, 1, 1]  # of what the session had forgotten the reply is all there is
 
 
 def test_the_async_connection_speaks_alike(database):

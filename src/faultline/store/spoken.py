@@ -4,7 +4,6 @@ A cursor looks anew at each statement: in which form, prepared or not, how to re
 of what a small call costs on our side, and our connections say the same few sentences all day.
 """
 
-from collections.abc import Callable
 from itertools import count
 from typing import Any, Final, NamedTuple
 
@@ -23,9 +22,6 @@ STATEMENTS_MAX: Final = 100
 """Prepared on one connection; whatever is said in yet another form is sent whole."""
 
 _FORMATS: Final = [PyFormat.AUTO] * 32
-
-Ahead = Callable[[list[Row]], Callable[[], None]]
-"""Given the rows of a call while its commit is under way; what it answers is called once they are true."""
 
 Form = tuple[str, tuple[int, ...]]
 """A statement, and the types of what stands in it."""
@@ -63,37 +59,6 @@ class Spoken:
         except InvalidSqlStatementName:  # somebody told the session to forget: a handler's DISCARD ALL
             self._names.clear()
             return self._rows((yield from self._speak(message, None)))
-
-    def carry_ahead(self, call: Call[Any], ahead: Ahead) -> PQGen[list[Row]]:
-        """Carry one call, and hand on its rows before its commit is on the disk.
-
-        They are not true before that; but whatever is to be made of them can be made meanwhile.
-        """
-        message = self._put_down(call)
-        yield from self._prepare(message)
-        try:
-            return (yield from self._say_ahead(message, ahead))
-        except InvalidSqlStatementName:
-            return (yield from self.carry(call))
-
-    def _say_ahead(self, message: _Message, ahead: Ahead) -> PQGen[list[Row]]:
-        pgconn, rows, then = self._pgconn, list[Row](), _nothing
-        pgconn.enter_pipeline_mode()
-        self._say(message)
-        pgconn.send_flush_request()  # else the rows would come together with the word that they are true
-        pgconn.pipeline_sync()
-        yield from send(pgconn)
-        replies: list[PGresult] = yield from fetch_many(pgconn)
-        try:
-            if replies[-1].status == ExecStatus.TUPLES_OK:
-                rows = self._rows(replies)
-                then = ahead(rows)
-        finally:
-            replies += yield from self._to_the_end()
-            pgconn.exit_pipeline_mode()
-        self._check(replies, ExecStatus.TUPLES_OK)
-        then()
-        return rows
 
     def _speak(self, message: _Message, hint: Call[Any] | None) -> PQGen[list[PGresult]]:
         yield from self._prepare(message)
@@ -164,7 +129,3 @@ class Spoken:
         if reply.status != wanted:
             raise error_from_result(reply, encoding=self._conn.info.encoding)
         return reply
-
-
-def _nothing() -> None:
-    """What is left to do where nothing was made ready."""

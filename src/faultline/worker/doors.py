@@ -1,5 +1,6 @@
 """The doors of a worker: everything it needs of the outside, and the direct form, which is the database."""
 
+import asyncio
 import os
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
@@ -9,9 +10,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from faultline.config import Settings, WorkerConfig
 from faultline.store.call import Call, Row
 from faultline.store.connect import aconnect, agreet
-from faultline.store.line import Line
-from faultline.store.listen import Heard, listen
-from faultline.store.spoken import Ahead
+from faultline.store.lean import LOOK_AGAIN_SECONDS, Heard
+from faultline.store.line import Line, Then
 from faultline.worker.block import Lender
 from faultline.worker.board import Board
 from faultline.worker.lending import stores
@@ -27,7 +27,7 @@ class Carrier(Protocol):
     """
 
     async def run(self, call: Call[T]) -> T: ...
-    async def fetch(self, call: Call[Any], ahead: Ahead | None = None) -> list[Row]: ...
+    async def fetch(self, call: Call[Any], then: Then | None = None) -> list[Row]: ...
     async def close(self) -> None: ...
 
 
@@ -85,9 +85,10 @@ class Doors(Protocol):
 
 @dataclass(frozen=True)
 class Direct:
-    """The database itself: three lines, a connection that listens, and one for the pacemaker."""
+    """The database itself: three lines, of which the one that claims listens, and one for the pacemaker."""
 
     settings: Settings
+    _claims: list[Line] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         self.settings.require_dsn()
@@ -108,10 +109,17 @@ class Direct:
     def lines(self, config: WorkerConfig) -> Lines:
         dsn, prepare = self.settings.require_dsn(), self.settings.pooler == "none"
         batches, singles = Line(dsn, prepare=prepare), Line(dsn, prepare=prepare)
-        return Lines(Line(dsn, prepare=prepare, raw_moments=True), batches, singles)
+        claims = Line(dsn, prepare=prepare, raw_moments=True)
+        self._claims[:] = [claims]
+        return Lines(claims, batches, singles)
 
     async def listen(self, heard: Heard, pause: Callable[[], float]) -> None:
-        await listen(self.settings.require_dsn(), heard, pause)
+        """Wake-ups come to the line that claims, which whoever claims next opens again when it has broken."""
+        (claims,) = self._claims
+        claims.tell(heard)
+        while True:
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            claims.look()
 
     def pacing(self) -> Pacing:
         return Pacing("faultline.worker.pacemaker", {"dsn": self.settings.require_dsn()})

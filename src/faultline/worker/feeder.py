@@ -233,7 +233,7 @@ class _Claim:
         self._tries += 1
         if self._tries == 1:
             reach("claim.sending")
-            return await line.fetch(call, self._ahead)
+            return await line.fetch(call, self._take)
         # The first may be granted: the same claim id gives the same jobs, or a new claim.
         if kept := await line.fetch(_again(call)):
             return kept
@@ -241,15 +241,10 @@ class _Claim:
         reach("claim.sending")
         return await line.fetch(call)
 
-    def _ahead(self, rows: list[Row]) -> Callable[[], None]:
-        """Not ours while their commit is under way; but unwrapped they can be by then."""
-        hands = self._feeder.hands(rows, self.id, self.sent)
-        return lambda: self._take(hands)
-
-    def _take(self, hands: list[Hand]) -> None:
-        """Said in the moment of the commit: whoever awaits the claim comes to it later."""
-        if hands:
-            self._feeder.take(hands)
+    def _take(self, rows: list[Row]) -> None:
+        """Said in the moment of the reply: whoever awaits the claim comes to it later."""
+        if rows:
+            self._feeder.take(self._feeder.hands(rows, self.id, self.sent))
             self.taken = True
 
 
