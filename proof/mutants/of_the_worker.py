@@ -9,6 +9,11 @@ PACEMAKER = "tests/worker/test_pacemaker.py"
 
 MUTANTS = (
     Mutant(
+        "a worker that is to stop when all is done overlooks what it gave back", "G1",
+        "tests/worker/test_stopping.py::test_a_job_given_back_while_the_feeder_asks_is_not_nothing",
+        (worker("feeder", "if had_none and self.shelf.in_hand == 0:", "if self.shelf.in_hand == 0:"),),
+    ),
+    Mutant(
         "a commit whose reply was lost is told as a failure", "G7",
         f"{BROKEN}::test_a_commit_cut_after_it_was_carried_out_is_found_committed",
         (
@@ -42,7 +47,7 @@ MUTANTS = (
     Mutant(
         "a worker does not ask again for a claim whose reply was lost", "G8",
         f"{BROKEN}::test_a_claim_cut_on_its_way_strands_nobody",
-        (worker("feeder", "if kept := await self.line.fetch(_again(call)):", "if kept := list[Row]():"),),
+        (worker("feeder", "if kept := await line.fetch(_again(call)):", "if kept := list[Row]():"),),
     ),
     Mutant(
         "job.transaction commits without its job", "G3",

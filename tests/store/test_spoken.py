@@ -98,6 +98,21 @@ def test_a_call_that_fails_does_so_although_its_hint_succeeds(plain):
     assert ask(plain, Call("now", {}, read=len)) == 1
 
 
+def test_a_commit_that_fails_is_an_error_with_a_hint_as_without(db, plain):
+    """Every job is accepted by its statement, and refused by its commit."""
+    db.execute(
+        "create function refuse() returns trigger language plpgsql as"
+        " $$ begin raise exception 'not at all' using errcode = '23514'; end $$;"
+        "create constraint trigger late after insert on faultline.active deferrable initially deferred"
+        " for each row execute function refuse()"
+    )
+
+    for hint in (None, calls.wake("default")) * 3:
+        with pytest.raises(psycopg.errors.CheckViolation, match="not at all"):
+            ask(plain, calls.enqueue(new()), hint)
+    assert ask(plain, Call("now", {}, read=len)) == 1
+
+
 def test_the_async_connection_speaks_alike(database):
     async def main():
         async with await aconnect(database, LeanConnection) as conn:

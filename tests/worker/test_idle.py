@@ -114,27 +114,41 @@ def test_workers_that_stand_by_ask_next_to_nothing(database, store):
     assert together - alone < 3 * 3 * 4  # with a poll each 250 ms it would be more than twice that
 
 
-def test_a_lost_listener_comes_back(database, store):
-    with working(database, work, config=quick(poll_every=timedelta(minutes=1))):
-        time.sleep(0.3)
-        execute(
-            database,
-            "select pg_terminate_backend(pid) from pg_stat_activity where query = 'listen faultline'",
-        )
-        eventually(lambda: rows(database, "select 1 from pg_stat_activity where query = 'listen faultline'"
-                                " and datname = current_database()"))  # fmt: skip
-        job = enqueue(store, task="work")
-        store.run(calls.wake("default"))
-        eventually(lambda: state_of(store, job) == "succeeded", 20)
+def test_a_lost_line_is_made_again_and_listens(database, store):
+    """Not found by the poll: it would come after a minute."""
+    claims = (
+        "from pg_stat_activity where query ~ 'faultline.claim|listen faultline'"
+        " and datname = current_database() and pid <> pg_backend_pid()"
+    )
+    config = quick(poll_every=timedelta(minutes=1))
+    with working(database, work, config=config, watchdog=False) as idle:
+        eventually(lambda: idle.worker._shelf.listening)
+        before = rows(database, f"select pid {claims}")
+        execute(database, f"select pg_terminate_backend(pid) {claims}")
+        eventually(lambda: rows(database, f"select pid {claims}") not in ([], before))
+        eventually(lambda: idle.worker._shelf.listening)
+        for _ in range(3):
+            time.sleep(0.5)
+            job = enqueue(store, task="work")
+            store.run(calls.wake("default"))
+            eventually(partial(succeeded, store, job), 20)
+
+
+def test_wake_ups_come_over_the_line_that_claims(database, store):
+    with working(database, work) as idle:
+        eventually(lambda: idle.worker._shelf.listening)
+        ((apart,),) = rows(database, "select count(*) from pg_stat_activity where query = 'listen faultline'"
+                           " and datname = current_database()")  # fmt: skip
+
+    assert apart == 0  # whoever listens has claimed since
 
 
 def test_in_pooler_mode_it_listens_not_and_prepares_nothing(database, store):
     ids = store.run(calls.enqueue_many([new_job(task="work")] * 50))
 
-    with working(database, work, pooler="transaction"):
+    with working(database, work, pooler="transaction") as worker:
         eventually(lambda: state_of(store, ids[-1]) == "succeeded")
-        assert not rows(database, "select 1 from pg_stat_activity where query = 'listen faultline'"
-                        " and datname = current_database()")  # fmt: skip
+        assert not worker.worker._shelf.listening
 
 
 @pytest.fixture

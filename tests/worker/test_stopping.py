@@ -5,11 +5,18 @@ import signal
 import threading
 import time
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from faultline.config import WorkerConfig
 from faultline.job import Job
 from faultline.store import calls
+from faultline.worker.feeder import Feeder
+from faultline.worker.outage import Outage
+from faultline.worker.shelf import Shelf
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker.harness import PATIENCE, InProcess, eventually, is_alive, quick, registry, rows, working
 
@@ -141,6 +148,30 @@ def test_until_empty_ends_when_nothing_is_due(database, store):
     assert InProcess(database, registry(work), quick(), until_empty=True).start().join() == 0
 
     assert (state_of(store, now), state_of(store, later)) == ("succeeded", "queued")
+
+
+def test_a_job_given_back_while_the_feeder_asks_is_not_nothing():
+    """The claim did not see it yet, and by its answer nothing is in hand any more: there may be work."""
+    shelf = Shelf(WorkerConfig())
+    slot, _ = shelf.board.write(1, 1, uuid4().bytes, 15.0, 0.0)
+
+    async def give_back(call, ahead=None):
+        if shelf.in_hand:
+            shelf.board.wipe(slot)
+        return []
+
+    async def ask_twice():
+        line: Any = SimpleNamespace(fetch=give_back)
+        feeder = Feeder(shelf, line, registry(), Outage(15.0), 1, None, None)
+        for _ in range(2):
+            await feeder._feed()
+            told.append(feeder.found_nothing.is_set())
+
+    told: list[bool] = []
+    asyncio.run(ask_twice())
+    shelf.board.close()
+
+    assert told == [False, True]
 
 
 def test_a_worker_is_known_while_it_is_there_and_said_to_be_gone_after(database, store):

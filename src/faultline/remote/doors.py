@@ -9,7 +9,7 @@ from faultline.config import Settings, WorkerConfig
 from faultline.remote.address import Address
 from faultline.remote.exchange import Exchange
 from faultline.remote.line import RemoteLine
-from faultline.store.listen import Heard
+from faultline.store.lean import Heard
 from faultline.worker.block import Lender
 from faultline.worker.board import Board
 from faultline.worker.doors import Lines, Pacing, lender_of

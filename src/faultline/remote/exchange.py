@@ -10,8 +10,8 @@ from faultline.remote.address import Address
 from faultline.remote.channel import named
 from faultline.remote.session import Session
 from faultline.rpc.v1.worker_pb2 import FromWorker, Hello, Limits, Notice, OutcomeRequest, Welcome
+from faultline.store.lean import Heard
 from faultline.store.line import CALL_SECONDS_MAX
-from faultline.store.listen import Heard
 from faultline.store.news import of_cancelled
 
 GREET_SECONDS_MAX: Final = 10.0

@@ -10,6 +10,7 @@ from faultline.remote import outcomes, words
 from faultline.remote.exchange import Exchange
 from faultline.rpc.v1 import worker_pb2 as rpc
 from faultline.store.call import Call, Row
+from faultline.store.line import Then
 
 T = TypeVar("T")
 
@@ -53,10 +54,13 @@ class RemoteLine:
         """Carry one call."""
         return call.read(await self.fetch(call))
 
-    async def fetch(self, call: Call[Any]) -> list[Row]:
+    async def fetch(self, call: Call[Any], then: Then | None = None) -> list[Row]:
         """Carry one call; the rows that the database would have given."""
         async with self._turn:
-            return await self._ways[call.name](call)
+            rows = await self._ways[call.name](call)
+            if then is not None:
+                then(rows)
+            return rows
 
     async def close(self) -> None:
         """The exchange is closed by whoever made it."""

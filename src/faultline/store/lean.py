@@ -2,17 +2,23 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from psycopg import AsyncConnection, Connection, OperationalError
 from psycopg.abc import PQGen
-from psycopg.pq import TransactionStatus
+from psycopg.pq import ConnStatus, TransactionStatus
 from psycopg.waiting import Ready, Wait
 
 from faultline.store.spoken import Spoken
 
 T = TypeVar("T")
+
+CHANNEL = "faultline"
+
+Heard = Callable[[str | None], None]
+"""Called with the queue that may have work, with "" for all, with None when nothing can be heard now."""
 
 CANCEL_SECONDS_MAX = 5.0
 
@@ -29,16 +35,55 @@ class LeanConnection(AsyncConnection[Any]):
     The timer is there to notice Ctrl-C, of which asyncio tells by itself.
     """
 
+    _ear: Callable[[], None] | None = None
+    """Called when bytes come that nobody has asked for."""
+
     @cached_property
     def spoken(self) -> Spoken:
         """Calls without a cursor, on this connection."""
         return Spoken(self)
 
+    @property
+    def listens(self) -> bool:
+        """Whether it tells of wake-ups."""
+        return self._ear is not None
+
+    async def listen(self, heard: Heard, lost: Callable[[], None]) -> None:
+        """Tell of each wake-up in the very moment its bytes arrive, also between calls; and of the end."""
+        await self.execute(f"listen {CHANNEL}")
+        pgconn, fileno, loop = self.pgconn, self.pgconn.socket, asyncio.get_running_loop()
+
+        def hear() -> None:
+            """Straight from the socket: the driver's own iterator takes two more turns of the loop."""
+            try:
+                pgconn.consume_input()
+                while news := pgconn.notifies():
+                    heard(news.extra.decode(errors="replace"))
+            except Exception:
+                loop.remove_reader(fileno)
+                lost()
+
+        self.add_notify_handler(lambda news: heard(news.payload))
+        self._ear = hear
+        loop.add_reader(fileno, hear)
+        heard("")  # what came before we listened was not heard
+
+    def look(self) -> None:
+        """Look by hand, unless a call is under way: uvloop forgets whoever listens to a broken socket."""
+        if self._ear is not None and self.pgconn.transaction_status == TransactionStatus.IDLE:
+            self._ear()
+
+    async def close(self) -> None:
+        if self._ear is not None and self.pgconn.status == ConnStatus.OK:
+            asyncio.get_running_loop().remove_reader(self.pgconn.socket)
+        self._ear = None
+        await super().close()
+
     async def wait(self, gen: PQGen[T], interval: float = 0.0, timeout: float | None = None) -> T:
         if timeout is not None:
             return await super().wait(gen, interval or 0.1, timeout)
         try:
-            return await _wait(gen, self.pgconn.socket)
+            return await _wait(gen, self.pgconn.socket, self._ear)
         except asyncio.CancelledError:
             # What nobody waits for any more should not go on in the server; if it cannot be told, it cannot.
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
@@ -56,64 +101,73 @@ class PlainConnection(Connection[Any]):
         return Spoken(self)
 
 
-async def _wait(gen: PQGen[T], fileno: int) -> T:
+async def _wait(gen: PQGen[T], fileno: int, ear: Callable[[], None] | None) -> T:
     """Carry a generator of the driver to its end."""
     try:
         wanted = next(gen)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
-    loop = asyncio.get_running_loop()
-    ears = _Ears(loop, fileno)
+    talk = _Talk(gen, fileno, ear)
     try:
-        while True:
-            wanted = gen.send(await ears.hear(wanted))
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        talk.listen(wanted)
+        return await talk.ended
     except OSError as gone:
         raise OperationalError("connection socket closed") from gone
     finally:
-        ears.close()
+        talk.close()
 
 
-class _Ears:
-    """What a socket is ready for; listens for replies from the first question to the end."""
+class _Talk(Generic[T]):
+    """Goes on in the very moment the socket is ready; whoever waits is woken once, at the end of all of it.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, fileno: int) -> None:
-        self._loop = loop
+    It listens for replies from the first question to the last.
+    """
+
+    def __init__(self, gen: PQGen[T], fileno: int, ear: Callable[[], None] | None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[T] = self._loop.create_future()
+        self._gen = gen
         self._fileno = fileno
-        self._listening = False
-        self._heard = 0
-        self._news: asyncio.Future[None] | None = None
-        self._alarm = loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
+        self._ear = ear
+        self._reads = self._writes = False
+        self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
 
-    async def hear(self, wanted: Wait) -> int:
-        if wanted & _READABLE and not self._listening:
-            self._loop.add_reader(self._fileno, self._tell, _READABLE)
-            self._listening = True
-        if wanted & _WRITABLE:
-            self._loop.add_writer(self._fileno, self._tell, _WRITABLE)
-        try:
-            if not self._heard:
-                self._news = self._loop.create_future()
-                await self._news
-        finally:
-            self._news = None
-            if wanted & _WRITABLE:
+    def listen(self, wanted: Wait) -> None:
+        if wanted & _READABLE and not self._reads:
+            self._loop.add_reader(self._fileno, self._go_on, Ready.R)
+            self._reads = True
+        if bool(wanted & _WRITABLE) != self._writes:
+            self._writes = not self._writes
+            if self._writes:
+                self._loop.add_writer(self._fileno, self._go_on, Ready.W)
+            else:
                 self._loop.remove_writer(self._fileno)
-        heard, self._heard = self._heard, 0
-        return heard
 
-    def _tell(self, ready: int) -> None:
-        self._heard |= ready
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+    def _go_on(self, ready: Ready) -> None:
+        if self.ended.done():
+            return
+        try:
+            self.listen(self._gen.send(ready))
+        except StopIteration as end:
+            self.ended.set_result(end.value)
+        except Exception as fault:  # whoever waits hears of it, not the loop
+            self.ended.set_exception(fault)
 
     def _look_again(self) -> None:
         """Have the driver read: where there is nothing it waits on, where nobody is any more it says so."""
         self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
-        self._tell(_READABLE)
+        self._go_on(Ready.R)
+
+    @property
+    def _went_well(self) -> bool:
+        """Whether the connection has nothing more to say to us, and will go on."""
+        return self.ended.done() and not self.ended.cancelled() and self.ended.exception() is None
 
     def close(self) -> None:
         self._alarm.cancel()
-        if self._listening:
+        if self._reads and self._ear is not None and self._went_well:
+            self._loop.add_reader(self._fileno, self._ear)
+        elif self._reads:
             self._loop.remove_reader(self._fileno)
+        if self._writes:
+            self._loop.remove_writer(self._fileno)

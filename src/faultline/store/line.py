@@ -2,18 +2,22 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.abc import PQGen
 from psycopg.types.numeric import Int8BinaryLoader
 
 from faultline.errors import CannotConnect, ReadOnlyServer, ServerUnavailable
 from faultline.store.call import Call, Row
 from faultline.store.connect import aconnect
 from faultline.store.faults import named_errors, was_swapped
-from faultline.store.lean import LeanConnection
+from faultline.store.lean import Heard, LeanConnection
 
 T = TypeVar("T")
+
+Then = Callable[[list[Row]], None]
 
 CALL_SECONDS_MAX = 60.0
 """A call that is not answered by then is taken for lost: behind it may be a network that swallows."""
@@ -37,25 +41,44 @@ class Line:
         self._prepare = prepare
         self._conn: LeanConnection | None = None
         self._turn = asyncio.Lock()
+        self._heard: Heard | None = None
 
     async def run(self, call: Call[T]) -> T:
         """Carry one call, in a transaction of its own."""
         return call.read(await self.fetch(call))
 
-    async def fetch(self, call: Call[Any]) -> list[Row]:
-        """Carry one call; the rows of its reply as they came."""
+    async def fetch(self, call: Call[Any], then: Then | None = None) -> list[Row]:
+        """Carry one call; the rows of its reply as they came.
+
+        `then` is given them in the moment they arrive, before whoever awaits this has its turn.
+        """
+        return await self._talk(call.name, lambda conn: self._say(conn, call, then))
+
+    async def attend(self) -> None:
+        """Be connected and hear wake-ups, also while there is nothing to carry."""
+        await self._talk("listen", _nothing)
+
+    async def _say(self, conn: LeanConnection, call: Call[Any], then: Then | None) -> list[Row]:
+        if self._prepare:
+            return await conn.wait(_then(conn.spoken.carry(call), then))
+        async with conn.cursor(binary=True) as cursor:
+            rows = await (await cursor.execute(call.sql, call.args)).fetchall()
+        if then is not None:
+            then(rows)
+        return rows
+
+    async def _talk(self, name: str, say: Callable[[LeanConnection], Awaitable[T]]) -> T:
         async with self._turn:
             conn = self._conn or await self._connect()
             try:
                 async with asyncio.timeout(CALL_SECONDS_MAX):
                     with named_errors():
-                        if self._prepare:
-                            return await conn.wait(conn.spoken.carry(call))
-                        async with conn.cursor(binary=True) as cursor:
-                            return await (await cursor.execute(call.sql, call.args)).fetchall()
+                        if self._heard is not None and not conn.listens:
+                            await conn.listen(self._heard, self._lost)
+                        return await say(conn)
             except TimeoutError as silence:
                 await self._drop()
-                raise ServerUnavailable(f"no answer to {call.name} in {CALL_SECONDS_MAX:.0f} s") from silence
+                raise ServerUnavailable(f"no answer to {name} in {CALL_SECONDS_MAX:.0f} s") from silence
             except psycopg.Error as fault:
                 if is_of_this_moment(fault):
                     raise ServerUnavailable(f"the server could not do it now: {fault}") from fault
@@ -74,14 +97,47 @@ class Line:
         self._conn = conn
         return conn
 
+    def tell(self, heard: Heard) -> None:
+        """Have wake-ups told to somebody, from the next call on: they come over this connection as well.
+
+        A session that has just been woken to pass one on is awake for the claim that follows it.
+        """
+        self._heard = heard
+
+    def look(self) -> None:
+        """See whether the connection is still there while nobody uses it."""
+        if self._conn is not None:
+            self._conn.look()
+
+    def _lost(self) -> None:
+        """It broke while nobody used it; told that nothing can be heard now, somebody soon makes another."""
+        if self._conn is not None:
+            self._conn.pgconn.finish()
+        self._conn = None
+        if self._heard is not None:
+            self._heard(None)
+
     async def _drop(self) -> None:
         conn, self._conn = self._conn, None
         if conn is not None:
             with contextlib.suppress(Exception):
                 await conn.close()
+            if self._heard is not None:
+                self._heard(None)
 
     async def close(self) -> None:
         await self._drop()
+
+
+async def _nothing(conn: LeanConnection) -> None:
+    """There is nothing to say."""
+
+
+def _then(talk: PQGen[list[Row]], then: Then | None) -> PQGen[list[Row]]:
+    rows: list[Row] = yield from talk
+    if then is not None:
+        then(rows)
+    return rows
 
 
 def is_of_this_moment(fault: psycopg.Error) -> bool:

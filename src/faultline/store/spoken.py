@@ -98,11 +98,19 @@ class Spoken:
             self._say(said)
             pgconn.pipeline_sync()  # each a transaction of its own
         yield from send(pgconn)
-        reply: list[PGresult] = yield from fetch_many(pgconn)
-        for _ in range(3):  # its end, the hint's reply, the end of that
-            yield from fetch_many(pgconn)
+        replies = yield from self._to_the_end()
+        yield from self._to_the_end()  # of the hint
         pgconn.exit_pipeline_mode()
-        return reply
+        return replies
+
+    def _to_the_end(self) -> PQGen[list[PGresult]]:
+        """What is answered up to the end of a transaction; the last is an error if its commit failed."""
+        replies: list[PGresult] = []
+        while True:
+            part: list[PGresult] = yield from fetch_many(self._pgconn)
+            if part and part[-1].status == ExecStatus.PIPELINE_SYNC:
+                return replies
+            replies += part
 
     def _put_down(self, call: Call[Any]) -> _Message:
         args, adapt = call.args, self._adapt

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from faultline.store.listen import Heard
+from faultline.store.lean import Heard
 from faultline.supervisor import words
 from faultline.supervisor.words import Claimed, Failure, Order, Ready, Report, report
 

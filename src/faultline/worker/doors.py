@@ -1,16 +1,20 @@
 """The doors of a worker: everything it needs of the outside, and the direct form, which is the database."""
 
+import asyncio
 import os
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import psycopg
+
 from faultline.config import Settings, WorkerConfig
+from faultline.errors import FaultlineError
 from faultline.store.call import Call, Row
 from faultline.store.connect import aconnect, agreet
-from faultline.store.line import Line
-from faultline.store.listen import Heard, listen
+from faultline.store.lean import LOOK_AGAIN_SECONDS, Heard
+from faultline.store.line import Line, Then
 from faultline.worker.block import Lender
 from faultline.worker.board import Board
 from faultline.worker.lending import stores
@@ -26,7 +30,7 @@ class Carrier(Protocol):
     """
 
     async def run(self, call: Call[T]) -> T: ...
-    async def fetch(self, call: Call[Any]) -> list[Row]: ...
+    async def fetch(self, call: Call[Any], then: Then | None = None) -> list[Row]: ...
     async def close(self) -> None: ...
 
 
@@ -84,9 +88,10 @@ class Doors(Protocol):
 
 @dataclass(frozen=True)
 class Direct:
-    """The database itself: three lines, a connection that listens, and one for the pacemaker."""
+    """The database itself: three lines, of which the one that claims listens, and one for the pacemaker."""
 
     settings: Settings
+    _claims: list[Line] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         self.settings.require_dsn()
@@ -107,10 +112,21 @@ class Direct:
     def lines(self, config: WorkerConfig) -> Lines:
         dsn, prepare = self.settings.require_dsn(), self.settings.pooler == "none"
         batches, singles = Line(dsn, prepare=prepare), Line(dsn, prepare=prepare)
-        return Lines(Line(dsn, prepare=prepare, raw_moments=True), batches, singles)
+        claims = Line(dsn, prepare=prepare, raw_moments=True)
+        self._claims[:] = [claims]
+        return Lines(claims, batches, singles)
 
     async def listen(self, heard: Heard, pause: Callable[[], float]) -> None:
-        await listen(self.settings.require_dsn(), heard, pause)
+        """Wake-ups come to the line that claims: it is kept open while there is nothing to claim, too."""
+        (claims,) = self._claims
+        claims.tell(heard)
+        while True:
+            try:
+                await claims.attend()
+                await asyncio.sleep(LOOK_AGAIN_SECONDS)
+                claims.look()
+            except (FaultlineError, psycopg.Error):  # only a hint: whoever claims says what is wrong
+                await asyncio.sleep(pause())
 
     def pacing(self) -> Pacing:
         return Pacing("faultline.worker.pacemaker", {"dsn": self.settings.require_dsn()})

@@ -4,9 +4,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from uuid import UUID, uuid4
 
 from faultline.failpoints import reach
@@ -115,57 +114,41 @@ class Feeder:
 
     async def _feed(self) -> bool:
         """Claim for the queues without a limit, then for each that has one; True if any came back full."""
-        full = False
+        full, had_none = False, self.shelf.in_hand == 0
         if self._shared:
             room = self.shelf.wanted()
             full = room > 0 and await self._claim(self._shared, room) >= room
         for queue, limit in self._limited.items():
             room = min(limit - self.shelf.in_queue[queue], self.shelf.wanted())
             full |= room > 0 and await self._claim([queue], room) >= room
-        if self.shelf.in_hand == 0:
+        # A job given back while we asked is there again, and we have not seen it: then this says nothing.
+        if had_none and self.shelf.in_hand == 0:
             self.found_nothing.set()
         else:
             self.found_nothing.clear()
         return full
 
     async def _claim(self, queues: Sequence[str], room: int) -> int:
-        claim = uuid4()
         config = self.shelf.config
-        sent = time.monotonic()
         memory = self._memories["" if queues is self._shared else queues[0]]
-        begins = memory.begins()
         span = None if tracing.tracer is None else tracing.claiming(queues)
-        trace = None if span is None else span.trace
-        tries = 0
-
-        async def ask() -> list[Row]:
-            nonlocal tries, sent
-            tries += 1
-            call = calls.claim(
-                queues, room, lease=config.lease_for, claim=claim, worker=self.worker, timeout=config.timeout,
-                begins=begins, trace=trace,
-            )  # fmt: skip
-            if tries > 1:
-                # The first reply may be lost but granted: the same claim id gives the same jobs, or a new
-                # claim.
-                if kept := await self.line.fetch(_again(call)):
-                    return kept
-                sent = time.monotonic()
-            reach("claim.sending")
-            return await self.line.fetch(call)
-
-        rows = await self.outage.outlast(ask)
-        reach("claimed")
-        if tries > 1 and rows:
-            sent = time.monotonic()
-            rows = await self._renewed(rows, claim)
+        claim = _Claim(self)
+        call = calls.claim(
+            queues, room, lease=config.lease_for, claim=claim.id, worker=self.worker, timeout=config.timeout,
+            begins=memory.begins(), trace=None if span is None else span.trace,
+        )  # fmt: skip
+        rows = await self.outage.outlast(lambda: claim.ask(call))
+        if claim.is_late and rows:
+            claim.sent = time.monotonic()
+            rows = await self._renewed(rows, claim.id)
         if rows:
             memory.took(rows)
             if counted():
-                self.shelf.figures.claimed(rows, time.monotonic() - sent)
+                self.shelf.figures.claimed(rows, time.monotonic() - claim.sent)
             if span is not None:
                 tracing.quietly(span.end, len(rows))
-            self._take_all(rows, claim, sent)
+            if not claim.taken:
+                self.take(self.hands(rows, claim.id, claim.sent))
         return len(rows)
 
     async def _renewed(self, rows: list[Row], claim: UUID) -> list[Row]:
@@ -177,10 +160,17 @@ class Feeder:
         held = {beat.job_id for beat in beats if beat.answer in ("held", "busy")}
         return [row for row in rows if row[0] in held]
 
-    def _take_all(self, rows: list[Row], claim: UUID, sent: float) -> None:
+    def take(self, hands: list[Hand]) -> None:
+        """Put each lease on the board, and then its job on the shelf."""
+        reach("claimed")
         self.shelf.begin_to_measure()
-        here = self.shelf.at_work_on()
-        for hand in self._hands(rows, claim, sent):
+        here, write = self.shelf.at_work_on(), self.shelf.board.write
+        for hand in hands:
+            hand.slot, hand.generation = write(
+                hand.job_id, hand.token, hand.claim.bytes, hand.lease_for, hand.taken_at
+            )
+            if hand.lease_for < self._lease:  # its own: the pacemaker has to know before it sleeps past it
+                self.hurry(hand.lease_for)
             self.shelf.put(hand)
             if self._closing.is_set():
                 hand.stopping = "leaving"
@@ -191,17 +181,23 @@ class Feeder:
                 if old.stopping is None:
                     old.stop("lost")
         if self.shelf.left is not None:
-            self.shelf.left -= len(rows)
-        self.shelf.filled.set()
+            self.shelf.left -= len(hands)
+        self.shelf.tell_runners(len(hands))
+        if hears(logging.DEBUG):
+            self._tell_of(hands)
 
-    def _hands(self, rows: list[Row], claim: UUID, sent: float) -> Iterator[Hand]:
-        """Each claimed job with its lease on the board, ready for the shelf."""
-        find, write, begin, claim_bytes = self.tasks.get, self.shelf.board.write, self.begin, claim.bytes
-        told = hears(logging.DEBUG)
+    def _tell_of(self, hands: list[Hand]) -> None:
+        for job in (hand.job for hand in hands):
+            emit("lease_acquired", logging.DEBUG, job_id=job.id, token=job.token, worker=self.worker,
+                 task=job.task, attempt=job.attempt)  # fmt: skip
+
+    def hands(self, rows: list[Row], claim: UUID, sent: float) -> list[Hand]:
+        """Each claimed job with its lease, which is not on the board yet."""
+        find, begin, hands = self.tasks.get, self.begin, list[Hand]()
         # fmt: off
         for (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, timeout,
              retry, _, _, trace, _, _) in rows:
-            lease_for = self._lease if own is None else self._own_lease(own)
+            lease_for = self._lease if own is None else own.total_seconds()
             spec = find(task)
             if timeout is None and spec is not None:
                 timeout = spec.timeout
@@ -210,20 +206,46 @@ class Feeder:
             # watchdog's.
             timeout_at = sent + seconds - min(END_EARLY_MAX, seconds * 0.05)
             job = Job(id, task, queue, attempt, attempts, crashes, token, key, created_at, begin)
-            slot, generation = write(id, token, claim_bytes, lease_for, sent)
-            yield Hand(id, token, claim, lease_for, sent, job, spec, args, retry, timeout_at,
-                       sent + lease_for, slot, generation, trace)
-            if told:
-                emit("lease_acquired", logging.DEBUG, job_id=id, token=token, worker=self.worker, task=task,
-                     attempt=attempt)
+            hands.append(Hand(id, token, claim, lease_for, sent, job, spec, args, retry, timeout_at,
+                              sent + lease_for, -1, 0, trace))
         # fmt: on
+        return hands
 
-    def _own_lease(self, lease: timedelta) -> float:
-        """A job brings its own lease: of a short one the pacemaker has to know before it sleeps past it."""
-        seconds = lease.total_seconds()
-        if seconds < self._lease:
-            self.hurry(seconds)
-        return seconds
+
+class _Claim:
+    """One claim, as often as it has to be asked for."""
+
+    def __init__(self, feeder: Feeder) -> None:
+        self.id = uuid4()
+        self.sent = time.monotonic()
+        self.taken = False
+        """True when its jobs are on the shelf."""
+        self._feeder = feeder
+        self._tries = 0
+
+    @property
+    def is_late(self) -> bool:
+        """The first reply was lost, so nobody knows how much of a lease is left."""
+        return self._tries > 1
+
+    async def ask(self, call: Call[list[Claimed]]) -> list[Row]:
+        line = self._feeder.line
+        self._tries += 1
+        if self._tries == 1:
+            reach("claim.sending")
+            return await line.fetch(call, self._take)
+        # The first may be granted: the same claim id gives the same jobs, or a new claim.
+        if kept := await line.fetch(_again(call)):
+            return kept
+        self.sent = time.monotonic()
+        reach("claim.sending")
+        return await line.fetch(call)
+
+    def _take(self, rows: list[Row]) -> None:
+        """Said in the moment of the reply: whoever awaits the claim comes to it later."""
+        if rows:
+            self._feeder.take(self._feeder.hands(rows, self.id, self.sent))
+            self.taken = True
 
 
 def _again(call: Call[list[Claimed]]) -> Call[list[Claimed]]:

@@ -98,9 +98,8 @@ class Runners:
         shelf = self.shelf
         while True:
             while not shelf.buffer:
-                shelf.filled.clear()
                 shelf.hungry.set()
-                await shelf.filled.wait()
+                await shelf.until_filled()
             hand = shelf.buffer.popleft()
             if hand.stopping is None:
                 return hand

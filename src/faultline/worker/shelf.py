@@ -34,7 +34,8 @@ class Shelf:
         """Those whose threads would not stop: each costs a runner, and no second attempt starts beside it."""
         self.left: int | None = None
         """How many more jobs may be taken at all, where somebody asked for so many."""
-        self.filled = asyncio.Event()
+        self._idle: deque[asyncio.Future[None]] = deque()
+        """Runners that wait for a job, the last that began to wait first: it is the one that is warm."""
         self.hungry = asyncio.Event()
         self.woken = asyncio.Event()
         """There may be work: somebody enqueued some, or a queue with a limit has room again."""
@@ -56,6 +57,25 @@ class Shelf:
         if self._limited and hand.job.queue in self._limited:
             self.in_queue[hand.job.queue] += 1
         self.buffer.append(hand)
+
+    async def until_filled(self) -> None:
+        """Wait for a job on the shelf. Somebody else may have it by then: look again."""
+        idle = asyncio.get_running_loop().create_future()
+        self._idle.append(idle)
+        try:
+            await idle
+        except asyncio.CancelledError:
+            if idle.cancelled():
+                self._idle.remove(idle)
+            else:
+                self.tell_runners(1)  # whoever woke us meant somebody
+            raise
+
+    def tell_runners(self, jobs: int) -> None:
+        """There are so many new jobs: wake as many runners, not all of them for one."""
+        while jobs > 0 and self._idle:
+            self._idle.pop().set_result(None)
+            jobs -= 1
 
     def at_work_on(self) -> dict[int, Hand]:
         """Every job an attempt of which is here, started or to be started, by its number."""

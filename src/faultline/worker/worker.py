@@ -56,7 +56,7 @@ class Worker:
     """Runs the jobs of one app.
 
     Its doors lead to the database, or to a server that stands before it. Connections to a database: three
-    lines, one listener, one pacemaker, and one a job.transaction.
+    lines, one pacemaker, and one a job.transaction.
     """
 
     def __init__(
