@@ -28,7 +28,7 @@ SAMPLES = {
     "results": ["null"], "errors": ["boom"], "delays": [timedelta(0)],
     "result": "null", "error": "boom", "delay": timedelta(0), "reason": "because",
     "queue": "default", "queues": ["default"], "room": 1, "claim": UUID(int=1), "worker": 1,
-    "timeout": timedelta(hours=1), "again": False, "tick": timedelta(seconds=1), "most": 1, "job_id": 1,
+    "timeout": timedelta(hours=1), "again": False, "tick": timedelta(seconds=1), "most": 1, "job_id": 1, "job_ids": [1],
     "state": "dead", "task": "t", "before": 1, "died_after": datetime(2026, 1, 1, tzinfo=UTC),
     "what": "full", "lead_for": timedelta(seconds=10), "default_lease": timedelta(seconds=15),
     "ledger_retention": timedelta(days=7), "dead_retention": timedelta(days=90), "name": "w", "host": "h",

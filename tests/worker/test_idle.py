@@ -134,6 +134,23 @@ def test_a_lost_line_is_made_again_and_listens(database, store):
             eventually(partial(succeeded, store, job), 20)
 
 
+def test_a_full_worker_makes_its_line_again_and_listens(database, store):
+    """It has no use for a claim just now, but somebody may cancel what it runs."""
+    lines = "from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and query"
+
+    async def nap() -> None:
+        await asyncio.sleep(60)
+
+    config = quick(jobs_max=1, grace=timedelta(milliseconds=1))
+    with working(database, nap, config=config, watchdog=False) as full:
+        job = enqueue(store, task="nap")
+        eventually(lambda: state_of(store, job) == "running")
+        eventually(lambda: full.worker._shelf.listening)
+        execute(database, f"select pg_terminate_backend(pid) {lines} ~ 'faultline.claim'")
+        eventually(lambda: rows(database, f"select 1 {lines} = 'listen faultline'"))
+        eventually(lambda: full.worker._shelf.listening)
+
+
 def test_wake_ups_come_over_the_line_that_claims(database, store):
     with working(database, work) as idle:
         eventually(lambda: idle.worker._shelf.listening)
