@@ -4,8 +4,9 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 from faultline.failpoints import reach
@@ -143,12 +144,10 @@ class Feeder:
             rows = await self._renewed(rows, claim.id)
         if rows:
             memory.took(rows)
-            if counted():
-                self.shelf.figures.claimed(rows, time.monotonic() - claim.sent)
             if span is not None:
                 tracing.quietly(span.end, len(rows))
             if not claim.taken:
-                self.take(self.hands(rows, claim.id, claim.sent))
+                self.take(rows, claim.id, claim.sent)
         return len(rows)
 
     async def _renewed(self, rows: list[Row], claim: UUID) -> list[Row]:
@@ -160,17 +159,14 @@ class Feeder:
         held = {beat.job_id for beat in beats if beat.answer in ("held", "busy")}
         return [row for row in rows if row[0] in held]
 
-    def take(self, hands: list[Hand]) -> None:
+    def take(self, rows: list[Row], claim: UUID, sent: float) -> None:
         """Put each lease on the board, and then its job on the shelf."""
         reach("claimed")
+        if counted():
+            self.shelf.figures.claimed(rows, time.monotonic() - sent)
         self.shelf.begin_to_measure()
-        here, write = self.shelf.at_work_on(), self.shelf.board.write
-        for hand in hands:
-            hand.slot, hand.generation = write(
-                hand.job_id, hand.token, hand.claim.bytes, hand.lease_for, hand.taken_at
-            )
-            if hand.lease_for < self._lease:  # its own: the pacemaker has to know before it sleeps past it
-                self.hurry(hand.lease_for)
+        here = self.shelf.at_work_on()
+        for hand in self._hands(rows, claim, sent):
             self.shelf.put(hand)
             if self._closing.is_set():
                 hand.stopping = "leaving"
@@ -181,23 +177,17 @@ class Feeder:
                 if old.stopping is None:
                     old.stop("lost")
         if self.shelf.left is not None:
-            self.shelf.left -= len(hands)
-        self.shelf.tell_runners(len(hands))
-        if hears(logging.DEBUG):
-            self._tell_of(hands)
+            self.shelf.left -= len(rows)
+        self.shelf.tell_runners(len(rows))
 
-    def _tell_of(self, hands: list[Hand]) -> None:
-        for job in (hand.job for hand in hands):
-            emit("lease_acquired", logging.DEBUG, job_id=job.id, token=job.token, worker=self.worker,
-                 task=job.task, attempt=job.attempt)  # fmt: skip
-
-    def hands(self, rows: list[Row], claim: UUID, sent: float) -> list[Hand]:
-        """Each claimed job with its lease, which is not on the board yet."""
-        find, begin, hands = self.tasks.get, self.begin, list[Hand]()
+    def _hands(self, rows: list[Row], claim: UUID, sent: float) -> Iterator[Hand]:
+        """Each claimed job with its lease on the board, ready for the shelf."""
+        find, write, begin, claim_bytes = self.tasks.get, self.shelf.board.write, self.begin, claim.bytes
+        told = hears(logging.DEBUG)
         # fmt: off
         for (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, timeout,
              retry, _, _, trace, _, _) in rows:
-            lease_for = self._lease if own is None else own.total_seconds()
+            lease_for = self._lease if own is None else self._own_lease(own)
             spec = find(task)
             if timeout is None and spec is not None:
                 timeout = spec.timeout
@@ -206,10 +196,20 @@ class Feeder:
             # watchdog's.
             timeout_at = sent + seconds - min(END_EARLY_MAX, seconds * 0.05)
             job = Job(id, task, queue, attempt, attempts, crashes, token, key, created_at, begin)
-            hands.append(Hand(id, token, claim, lease_for, sent, job, spec, args, retry, timeout_at,
-                              sent + lease_for, -1, 0, trace))
+            slot, generation = write(id, token, claim_bytes, lease_for, sent)
+            yield Hand(id, token, claim, lease_for, sent, job, spec, args, retry, timeout_at,
+                       sent + lease_for, slot, generation, trace)
+            if told:
+                emit("lease_acquired", logging.DEBUG, job_id=id, token=token, worker=self.worker, task=task,
+                     attempt=attempt)
         # fmt: on
-        return hands
+
+    def _own_lease(self, lease: timedelta) -> float:
+        """A job brings its own lease: of a short one the pacemaker has to know before it sleeps past it."""
+        seconds = lease.total_seconds()
+        if seconds < self._lease:
+            self.hurry(seconds)
+        return seconds
 
 
 class _Claim:
@@ -244,7 +244,7 @@ class _Claim:
     def _take(self, rows: list[Row]) -> None:
         """Said in the moment of the reply: whoever awaits the claim comes to it later."""
         if rows:
-            self._feeder.take(self._feeder.hands(rows, self.id, self.sent))
+            self._feeder.take(rows, self.id, self.sent)
             self.taken = True
 
 
