@@ -3,13 +3,14 @@
 import json
 import re
 import secrets
+from datetime import timedelta
 
 import pytest
 from psycopg.conninfo import make_conninfo
 
 from faultline.access import mint
 from faultline.store import calls
-from tests.support import enqueue
+from tests.support import claim_one, enqueue
 
 WHOLE = re.compile(r"flk_[0-9a-f]{12}_[A-Za-z0-9_-]{43}")
 
@@ -169,3 +170,22 @@ def test_acts_are_told_with_who_and_why(on, ask, store):
     assert re.search(rf"cancel +job {job_id}, queue mail +not wanted", told[2])
     assert [act["verb"] for act in of_the_job] == ["cancel"]
     assert [act["verb"] for act in of_the_queue] == ["pause"]
+
+
+def test_whatever_an_operator_does_by_hand_can_be_told_why(on, ask, store):
+    later = enqueue(store, delay=timedelta(hours=1))
+    dead = [enqueue(store, max_attempts=1) for _ in range(3)]
+    for lease in [claim_one(store) for _ in dead]:
+        store.run(calls.fail(lease, "boom", timedelta(0)))
+
+    for number, words in enumerate((
+        ("queues", "pause", "sms"), ("queues", "resume", "sms"), ("queues", "keep", "outline", "sms"),
+        ("jobs", "retry", str(later)), ("jobs", "replay", str(dead[0])), ("jobs", "replay", "--all", "--yes"),
+    )):  # fmt: skip
+        on(*words, "--reason", f"reason {number}")
+
+    told = {(act["verb"], act["reason"]) for act in ask("acts")}
+    assert told == {
+        ("pause", "reason 0"), ("resume", "reason 1"), ("keep", "reason 2"), ("retry_now", "reason 3"),
+        ("replay", "reason 4"), ("replay_many", "reason 5"),
+    }  # fmt: skip

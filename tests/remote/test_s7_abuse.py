@@ -230,6 +230,16 @@ def test_s7_a_reader_that_never_reads_piles_nothing_up(served):
     served(test, unanswered_max=8)
 
 
+def test_s7_a_session_that_never_says_hello_holds_no_place(served):
+    async def test(place):
+        talk = place.place().stream()
+        code = await talk.ended()
+        assert code is Code.DEADLINE_EXCEEDED
+        assert not place.server.workers.sessions
+
+    served(test, hello_seconds_max=0.2)
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -159,6 +159,11 @@ def _address(text: str) -> Any:
 ADDRESS: Final = parsed("address", _address)
 
 
+def reason_option(command: Callable[P, R]) -> Callable[P, R]:
+    """For what is noted as an act."""
+    return click.option("--reason", help="Why; kept for whoever reads `faultline acts`.")(command)
+
+
 def yes_option(command: Callable[P, R]) -> Callable[P, R]:
     """For what destroys: it asks first, and without a terminal to ask it refuses."""
     return click.option(

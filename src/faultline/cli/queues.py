@@ -3,7 +3,7 @@
 import click
 
 from faultline import bounds
-from faultline.cli.options import Group, parsed, told
+from faultline.cli.options import Group, parsed, reason_option, told
 from faultline.cli.tables import draw, number, toned, wide, word
 from faultline.cli.terminal import Terminal
 from faultline.cli.wording import span
@@ -42,12 +42,13 @@ def _row(queue: QueueInfo) -> tuple[object, ...]:
 
 @command.command()
 @click.argument("names", type=QUEUE, metavar="NAME...", nargs=-1, required=True)
+@reason_option
 @told
-def pause(terminal: Terminal, names: tuple[str, ...]) -> None:
+def pause(terminal: Terminal, names: tuple[str, ...], reason: str | None) -> None:
     """Stop claims from queues; what runs goes on. A queue not yet seen starts paused."""
     with terminal.database() as session:
         for name in names:
-            session.run(calls.pause(name))
+            session.act(calls.pause(name), reason)
             terminal.say(f"queue {name} paused")
     if terminal.json:
         terminal.give([{"queue": name, "paused": True} for name in names])
@@ -55,12 +56,13 @@ def pause(terminal: Terminal, names: tuple[str, ...]) -> None:
 
 @command.command()
 @click.argument("names", type=QUEUE, metavar="NAME...", nargs=-1, required=True)
+@reason_option
 @told
-def resume(terminal: Terminal, names: tuple[str, ...]) -> None:
+def resume(terminal: Terminal, names: tuple[str, ...], reason: str | None) -> None:
     """Let claims from queues go on."""
     with terminal.database() as session:
         for name in names:
-            session.run(calls.resume(name))
+            session.act(calls.resume(name), reason)
             session.run(calls.wake(name))
             terminal.say(f"queue {name} resumed")
     if terminal.json:
@@ -70,8 +72,9 @@ def resume(terminal: Terminal, names: tuple[str, ...]) -> None:
 @command.command()
 @click.argument("what", type=click.Choice(["full", "outline", "nothing"]))
 @click.argument("names", type=QUEUE, metavar="NAME...", nargs=-1, required=True)
+@reason_option
 @told
-def keep(terminal: Terminal, what: str, names: tuple[str, ...]) -> None:
+def keep(terminal: Terminal, what: str, names: tuple[str, ...], reason: str | None) -> None:
     """Choose what the ledger keeps of successes from now on.
 
     full: the entry with args and result, the default. outline: the entry alone. nothing: no entry, the
@@ -79,7 +82,7 @@ def keep(terminal: Terminal, what: str, names: tuple[str, ...]) -> None:
     """
     with terminal.database() as session:
         for name in names:
-            session.run(calls.keep(name, what))
+            session.act(calls.keep(name, what), reason)
             terminal.say(f"queue {name} keeps {what} of its successes")
     if terminal.json:
         terminal.give([{"queue": name, "keep": what} for name in names])

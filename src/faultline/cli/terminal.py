@@ -46,6 +46,16 @@ class Session:
 
         return Store.run_in(self._conn, call)
 
+    def act(self, call: "Call[T]", reason: str | None) -> T:
+        """Carry a call that the database notes as an act, with the reason for it, if there is one."""
+        from faultline.store import calls
+
+        if reason is None:
+            return self.run(call)
+        with self._conn.transaction():
+            self.run(calls.act_as(None, reason))
+            return self.run(call)
+
 
 class Terminal:
     """Where a command's words go: tables or JSON to stdout, questions and remarks to stderr."""

@@ -435,7 +435,7 @@ def key_used(id: str) -> Call[None]:
     return Call("key_used", {"id": id}, read=rows.nothing)
 
 
-def act_as(actor: str, reason: str | None = None) -> Call[None]:
+def act_as(actor: str | None, reason: str | None = None) -> Call[None]:
     return Call("act_as", {"actor": actor, "reason": reason}, read=rows.nothing)
 
 

@@ -1,12 +1,13 @@
 """`faultline jobs replay`: give dead jobs all their attempts again."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 import click
 
 from faultline.cli.jobs.each import for_each
-from faultline.cli.options import JOB_ID, MOMENT, Command, told, yes_option
-from faultline.cli.terminal import Session, Terminal
+from faultline.cli.options import JOB_ID, MOMENT, Command, reason_option, told, yes_option
+from faultline.cli.terminal import Terminal
 from faultline.store import calls
 
 BATCH = 1_000
@@ -19,6 +20,7 @@ EVERY_QUEUE = ""  # a wake-up that every worker listens to
 @click.option("-q", "--queue", help="With --all: only those of this queue.")
 @click.option("--task", help="With --all: only those of this task.")
 @click.option("--died-after", type=MOMENT, help="With --all: only those that died at or after this moment.")
+@reason_option
 @yes_option
 @told
 def command(
@@ -28,6 +30,7 @@ def command(
     queue: str | None,
     task: str | None,
     died_after: datetime | None,
+    reason: str | None,
     yes: bool,
 ) -> int:
     """Put dead jobs back in their queues, from the first attempt. Their tokens go on growing."""
@@ -41,27 +44,29 @@ def command(
                 terminal,
                 ids,
                 "queued again",
-                lambda job_id: session.run(calls.wake(session.run(calls.replay(job_id)))),
+                lambda job_id: session.run(calls.wake(session.act(calls.replay(job_id), reason))),
             )
         count = session.run(calls.count_dead(queue, task, died_after))
         if count:
             terminal.confirm(f"Replay {count} dead job{'s' if count > 1 else ''}?", yes)
-        replayed = _replay_all(session, count, queue, task, died_after)
+        replayed = _replay_all(
+            count,
+            lambda most: session.act(calls.replay_many(queue, task, died_after, most), reason),
+            lambda: session.run(calls.wake(EVERY_QUEUE)),
+        )
     if terminal.json:
         terminal.give({"replayed": replayed})
     terminal.say(f"{replayed} of {count} queued again")
     return 0
 
 
-def _replay_all(
-    session: Session, count: int, queue: str | None, task: str | None, died_after: datetime | None
-) -> int:
+def _replay_all(count: int, replay: Callable[[int], list[int]], wake: Callable[[], None]) -> int:
     """Batch by batch, and never more than were counted: a job that dies anew is not replayed for ever."""
     replayed = 0
     while replayed < count:
-        batch = session.run(calls.replay_many(queue, task, died_after, min(BATCH, count - replayed)))
+        batch = replay(min(BATCH, count - replayed))
         if not batch:
             break
         replayed += len(batch)
-        session.run(calls.wake(EVERY_QUEUE))
+        wake()
     return replayed

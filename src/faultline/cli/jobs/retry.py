@@ -3,20 +3,21 @@
 import click
 
 from faultline.cli.jobs.each import for_each
-from faultline.cli.options import JOB_ID, Command, told
+from faultline.cli.options import JOB_ID, Command, reason_option, told
 from faultline.cli.terminal import Terminal
 from faultline.store import calls
 
 
 @click.command(cls=Command)
 @click.argument("ids", type=JOB_ID, metavar="ID...", nargs=-1, required=True)
+@reason_option
 @told
-def command(terminal: Terminal, ids: tuple[int, ...]) -> int:
+def command(terminal: Terminal, ids: tuple[int, ...], reason: str | None) -> int:
     """Make scheduled or retrying jobs due now. Attempts count on; dead jobs are for `replay`."""
     with terminal.database() as session:
         return for_each(
             terminal,
             ids,
             "is due now",
-            lambda job_id: session.run(calls.wake(session.run(calls.retry_now(job_id)))),
+            lambda job_id: session.run(calls.wake(session.act(calls.retry_now(job_id), reason))),
         )

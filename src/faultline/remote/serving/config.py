@@ -60,6 +60,8 @@ class GrpcConfig:
     """A connection that has not begun to speak HTTP/2 by then, TLS before it, is closed."""
     idle_seconds_max: float = 60.0
     """So is one without any call for so long; a client that calls again connects again, unaware of it."""
+    hello_seconds_max: float = 10.0
+    """A session that has not said Hello by then is ended: it would hold a place that others want."""
     keepalive_seconds: float = 20.0
     keepalive_timeout_seconds: float = 10.0
     ping_seconds_min: float = 5.0

@@ -19,7 +19,7 @@ from faultline.remote.serving.bell import Waiter
 from faultline.remote.serving.desk import Desk, trouble_of
 from faultline.remote.serving.gate import Context, Gate
 from faultline.remote.serving.granting import Granted, in_parts, nothing
-from faultline.remote.serving.problems import MALFORMED, TOO_MANY, TurnedAway
+from faultline.remote.serving.problems import MALFORMED, TOO_MANY, TOO_SLOW, TurnedAway
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.settling import TROUBLE, read
 from faultline.rpc.v1 import worker_pb2
@@ -139,7 +139,7 @@ class Session:
             self._out.put_nowait(error)
 
     async def _greet(self) -> None:
-        first = await self.context.read()
+        first = await self._first()
         if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
             raise TurnedAway(MALFORMED, "a session begins with Hello")
         self._hello = hello = first.hello
@@ -153,6 +153,14 @@ class Session:
         if hello.wakes:
             self.desk.bell.subscribers.add(self._heard)
             self._heard("" if self.desk.bell.listening else None)
+
+    async def _first(self) -> Any:
+        seconds = self.desk.config.hello_seconds_max
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.context.read()
+        except TimeoutError:
+            raise TurnedAway(TOO_SLOW, f"no Hello came in {seconds:g} s; open a session to use it") from None
 
     def _hear(self, message: worker_pb2.FromWorker) -> None:
         match message.WhichOneof("message"):
