@@ -16,7 +16,7 @@ from faultline.store.faults import named_errors
 from faultline.store.migrate import migrate
 
 CONNECTIONS_MAX: Final = 400
-"""Fifty idle workers hold six connections each."""
+"""Fifty idle workers hold five connections each."""
 
 
 @contextmanager
