@@ -1,5 +1,6 @@
 """A worker steps over what it has claimed itself, and looks from the floor often enough for all others."""
 
+import asyncio
 import time
 from uuid import UUID, uuid4
 
@@ -10,7 +11,7 @@ from faultline.store import calls
 from faultline.worker import memory as memories
 from faultline.worker.memory import Memory
 from tests.support import LEASE, claim_many, enqueue, new_job, state_of
-from tests.worker.harness import eventually, quick, working
+from tests.worker.harness import drain, eventually, quick, working
 
 
 def row(lane: int, place: int) -> tuple[object, ...]:
@@ -108,3 +109,23 @@ def test_a_job_committed_behind_a_busy_worker_is_found(database, store):
         eventually(lambda: state_of(store, late) == "succeeded")
         eventually(lambda: len(ran) == number + 1)
     assert -1 in ran
+
+
+def test_a_worker_that_is_to_stop_when_all_is_done_looks_from_the_floor_before_it_says_so(
+    database, store, monkeypatch
+):
+    """What was committed behind its last claim is there, and it has not seen it yet."""
+    monkeypatch.setattr(memories, "LOOK_SECONDS", 2.0)
+
+    async def work() -> None:
+        if slow.info.transaction_status:
+            await asyncio.sleep(memories.LATE_SECONDS * 2)
+            slow.commit()
+
+    enqueue(store, task="work")
+    with psycopg.connect(database) as slow:
+        (late,) = slow.execute("select faultline.enqueue('work', '{}')").fetchone()  # not committed yet
+        enqueue(store, task="work")
+        assert drain(database, work) == 0
+
+    assert state_of(store, late) == "succeeded"

@@ -122,12 +122,15 @@ class Feeder:
         for queue, limit in self._limited.items():
             room = min(limit - self.shelf.in_queue[queue], self.shelf.wanted())
             full |= room > 0 and await self._claim([queue], room) >= room
-        # A job given back while we asked is there again, and we have not seen it: then this says nothing.
-        if had_none and self.shelf.in_hand == 0:
+        # What was given back while we asked, or committed behind where we began, we have not seen.
+        if had_none and self.shelf.in_hand == 0 and not self._stepped_over():
             self.found_nothing.set()
         else:
             self.found_nothing.clear()
         return full
+
+    def _stepped_over(self) -> bool:
+        return any(memory.stepped_over for memory in self._memories.values())
 
     async def _claim(self, queues: Sequence[str], room: int) -> int:
         config = self.shelf.config
