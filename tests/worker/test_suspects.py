@@ -117,7 +117,7 @@ def test_an_import_that_dies_in_a_child_is_no_crash_of_the_job(database, store, 
     import only_here  # type: ignore[import-not-found]
 
     job = suspect(database, store, "fragile")
-    drain(database, *only_here.app.registry)
+    assert drain(database, *only_here.app.registry) == 0
 
     assert outcomes(store, job) == ["released", "succeeded"]
     info = store.run(calls.get(job))
