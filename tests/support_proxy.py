@@ -8,6 +8,7 @@ and before its reply comes back. What is to be recognised must be sent as text, 
 import contextlib
 import select
 import socket
+import struct
 import threading
 from types import TracebackType
 from typing import Literal, Self
@@ -48,6 +49,13 @@ class Proxy:
     def close_way(self) -> None:
         """Cut every connection, and refuse new ones."""
         self._open = False
+        self._drop_all()
+
+    def reset(self) -> None:
+        """Cut every connection, and not in the polite way: what was under way is lost on both sides."""
+        with self._lock:
+            for near, _ in self._pairs:
+                near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._drop_all()
 
     def open_way(self) -> None:

@@ -9,6 +9,18 @@ PACEMAKER = "tests/worker/test_pacemaker.py"
 
 MUTANTS = (
     Mutant(
+        "a broken line holds on to a number that others get", "G10",
+        "tests/store/test_lean.py::test_a_line_that_was_reset_leaves_its_number_at_once",
+        (Patch("store/lean.py", "            self.ended.set_exception(fault)\n            self.close()\n",
+               "            self.ended.set_exception(fault)\n"),),
+    ),
+    Mutant(
+        "a line whose call was refused hears no more wake-ups", "G10",
+        "tests/store/test_lean.py::test_a_refused_call_leaves_the_line_listening",
+        (Patch("store/lean.py", "self._pgconn.status == ConnStatus.OK\n\n    def close",
+               "self.ended.exception() is None\n\n    def close"),),
+    ),
+    Mutant(
         "a worker that is to stop when all is done overlooks what it gave back", "G1",
         "tests/worker/test_stopping.py::test_a_job_given_back_while_the_feeder_asks_is_not_nothing",
         (worker("feeder", "if had_none and self.shelf.in_hand == 0 and", "if self.shelf.in_hand == 0 and"),),

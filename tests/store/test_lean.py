@@ -1,12 +1,17 @@
 """The connection of a worker's lines: it waits as the driver does, and costs less."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.pq import ConnStatus
 
+from faultline.store.call import Call
 from faultline.store.connect import aconnect
 from faultline.store.lean import LeanConnection
 from tests.support_proxy import Proxy
@@ -15,7 +20,7 @@ from tests.worker.harness import eventually
 LARGE = 8_000_000
 
 
-async def open_lean(dsn: str) -> psycopg.AsyncConnection:
+async def open_lean(dsn: str) -> LeanConnection:
     return await aconnect(dsn, LeanConnection)
 
 
@@ -94,3 +99,73 @@ def test_a_session_that_ended_while_nobody_spoke_is_noticed_by_the_next_call(
 
     with Proxy(database) as proxy:
         run(ask(proxy.dsn))
+
+
+@pytest.mark.parametrize("run", [asyncio.run, on_uvloop], ids=["asyncio", "uvloop"])
+def test_a_line_that_was_reset_leaves_its_number_at_once(
+    database: str, run: Callable[[Coroutine[Any, Any, None]], None]
+):
+    """The loop knows a socket by its number: not told of its end, it takes the next one for it."""
+
+    async def ask(proxy: Proxy) -> None:
+        with low_numbers_taken():
+            conn = await open_lean(proxy.dsn)
+        await conn.listen(lambda _: None, lambda: None)
+        heir = asyncio.create_task(follow(conn, conn.pgconn.socket))
+        asyncio.get_running_loop().call_later(0.1, proxy.reset)
+        with pytest.raises(psycopg.OperationalError):
+            async with asyncio.timeout(20):
+                await conn.execute("select pg_sleep(3600)")
+        await heir
+        await conn.close()
+
+    with Proxy(database) as proxy:
+        run(ask(proxy))
+
+
+async def follow(conn: LeanConnection, number: int) -> None:
+    """Take its number as soon as it is free, before anybody else has a turn."""
+    while conn.pgconn.status == ConnStatus.OK:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0)
+    await listen_as(number)
+
+
+@contextlib.contextmanager
+def low_numbers_taken() -> Iterator[None]:
+    """What is opened here gets a number that nothing else opened later gets by itself."""
+    with contextlib.ExitStack() as held:
+        for _ in range(100):
+            held.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        yield
+
+
+async def listen_as(number: int) -> None:
+    """Another socket under this number, of which the loop tells."""
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(number)  # it is free
+    near, far = socket.socketpair()
+    loop, heard = asyncio.get_running_loop(), asyncio.Event()
+    with near, far:
+        os.dup2(near.fileno(), number)
+        loop.add_reader(number, heard.set)
+        far.send(b"x")
+        async with asyncio.timeout(20):
+            await heard.wait()
+        loop.remove_reader(number)
+        os.close(number)
+
+
+def test_a_refused_call_leaves_the_line_listening(database: str, db: Any):
+    async def ask() -> None:
+        heard: list[str | None] = []
+        async with await open_lean(database) as conn:
+            await conn.listen(heard.append, lambda: None)
+            with pytest.raises(psycopg.errors.UndefinedFunction):
+                await conn.wait(conn.spoken.carry(Call("no_such_verb", {}, list)))
+            heard.clear()
+            db.execute("select pg_notify('faultline', 'work')")
+            async with asyncio.timeout(20):
+                while not heard:  # noqa: ASYNC110 - it is told, not awaited
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(ask())

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 from psycopg import AsyncConnection, Connection, OperationalError
 from psycopg.abc import PQGen
 from psycopg.pq import ConnStatus, TransactionStatus
+from psycopg.pq.abc import PGconn
 from psycopg.waiting import Ready, Wait
 
 from faultline.store.spoken import Spoken
@@ -83,13 +84,30 @@ class LeanConnection(AsyncConnection[Any]):
         if timeout is not None:
             return await super().wait(gen, interval or 0.1, timeout)
         try:
-            return await _wait(gen, self.pgconn.socket, self._ear)
+            return await self._carry(gen, self.pgconn.socket)
         except asyncio.CancelledError:
             # What nobody waits for any more should not go on in the server; if it cannot be told, it cannot.
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 with contextlib.suppress(Exception):
                     await self.cancel_safe(timeout=CANCEL_SECONDS_MAX)
             raise
+
+    async def _carry(self, gen: PQGen[T], fileno: int) -> T:
+        """Carry a generator of the driver to its end."""
+        try:
+            wanted = next(gen)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        except Exception:
+            if self._ear is not None and self.pgconn.status != ConnStatus.OK:
+                asyncio.get_running_loop().remove_reader(fileno)
+            raise
+        talk = _Talk(gen, self.pgconn, fileno, self._ear)
+        try:
+            talk.listen(wanted)
+            return await talk.ended
+        finally:
+            talk.close()
 
 
 class PlainConnection(Connection[Any]):
@@ -101,38 +119,30 @@ class PlainConnection(Connection[Any]):
         return Spoken(self)
 
 
-async def _wait(gen: PQGen[T], fileno: int, ear: Callable[[], None] | None) -> T:
-    """Carry a generator of the driver to its end."""
-    try:
-        wanted = next(gen)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-    talk = _Talk(gen, fileno, ear)
-    try:
-        talk.listen(wanted)
-        return await talk.ended
-    except OSError as gone:
-        raise OperationalError("connection socket closed") from gone
-    finally:
-        talk.close()
-
-
 class _Talk(Generic[T]):
     """Goes on in the very moment the socket is ready; whoever waits is woken once, at the end of all of it.
 
-    It listens for replies from the first question to the last.
+    It listens for replies from the first question to the last. A socket that has ended is left in that very
+    moment too: its number goes to the next that is opened, and the loop would take that one for it.
     """
 
-    def __init__(self, gen: PQGen[T], fileno: int, ear: Callable[[], None] | None) -> None:
+    def __init__(self, gen: PQGen[T], pgconn: PGconn, fileno: int, ear: Callable[[], None] | None) -> None:
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[T] = self._loop.create_future()
         self._gen = gen
+        self._pgconn = pgconn
         self._fileno = fileno
         self._ear = ear
-        self._reads = self._writes = False
+        self._reads = self._writes = self._left = False
         self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
 
     def listen(self, wanted: Wait) -> None:
+        try:
+            self._listen(wanted)
+        except (OSError, RuntimeError) as gone:  # the latter is uvloop's word for a socket that was reset
+            raise OperationalError("connection socket closed") from gone
+
+    def _listen(self, wanted: Wait) -> None:
         if wanted & _READABLE and not self._reads:
             self._loop.add_reader(self._fileno, self._go_on, Ready.R)
             self._reads = True
@@ -150,8 +160,10 @@ class _Talk(Generic[T]):
             self.listen(self._gen.send(ready))
         except StopIteration as end:
             self.ended.set_result(end.value)
+            self.close()
         except Exception as fault:  # whoever waits hears of it, not the loop
             self.ended.set_exception(fault)
+            self.close()
 
     def _look_again(self) -> None:
         """Have the driver read: where there is nothing it waits on, where nobody is any more it says so."""
@@ -159,15 +171,19 @@ class _Talk(Generic[T]):
         self._go_on(Ready.R)
 
     @property
-    def _went_well(self) -> bool:
-        """Whether the connection has nothing more to say to us, and will go on."""
-        return self.ended.done() and not self.ended.cancelled() and self.ended.exception() is None
+    def _goes_on(self) -> bool:
+        """Whether the connection has nothing more to say to us, and will be used again."""
+        return self.ended.done() and not self.ended.cancelled() and self._pgconn.status == ConnStatus.OK
 
     def close(self) -> None:
+        """Leave the socket to whoever listens between calls; said twice, it is left once."""
+        if self._left:
+            return
+        self._left = True
         self._alarm.cancel()
-        if self._reads and self._ear is not None and self._went_well:
-            self._loop.add_reader(self._fileno, self._ear)
-        elif self._reads:
-            self._loop.remove_reader(self._fileno)
         if self._writes:
             self._loop.remove_writer(self._fileno)
+        if self._ear is not None and self._goes_on:
+            self._loop.add_reader(self._fileno, self._ear)
+        elif self._reads or self._ear is not None:
+            self._loop.remove_reader(self._fileno)
