@@ -7,7 +7,24 @@ BROKEN = "tests/worker/test_broken_commit.py"
 LOST = "tests/worker/test_lost_leases.py"
 PACEMAKER = "tests/worker/test_pacemaker.py"
 
+EARLY = "tests/worker/test_early_claims.py"
+
 MUTANTS = (
+    Mutant(
+        "a wake-up behind an early claim is taken for answered by it", "G1",
+        f"{EARLY}::test_a_wake_up_that_comes_behind_an_early_claim_is_followed_by_another_claim",
+        (worker("feeder", "if not self._ahead or self._ahead.wakes == self.shelf.wakes:", "if True:"),),
+    ),
+    Mutant(
+        "a worker that leaves does not hear its early claim out", "G8",
+        f"{EARLY}::test_a_feeder_that_is_closed_hears_its_early_claim_out",
+        (worker("feeder", "while self._ahead or not self._closing.is_set():", "while not self._closing.is_set():"),),
+    ),
+    Mutant(
+        "two speak over one line, the second into an early call", "G7",
+        f"{EARLY}::test_whoever_comes_behind_an_early_call_waits_for_its_end",
+        (Patch("store/line.py", "await self._early.ended()", "pass"),),
+    ),
     Mutant(
         "a broken line holds on to a number that others get", "G10",
         "tests/store/test_lean.py::test_a_line_that_was_reset_leaves_its_number_at_once",
@@ -65,7 +82,7 @@ MUTANTS = (
     Mutant(
         "a worker does not ask again for a claim whose reply was lost", "G8",
         f"{BROKEN}::test_a_claim_cut_on_its_way_strands_nobody",
-        (worker("feeder", "if kept := await line.fetch(_again(call)):", "if kept := list[Row]():"),),
+        (worker("asking", "if kept := await self._line.fetch(_again(call)):", "if kept := list[Row]():"),),
     ),
     Mutant(
         "job.transaction commits without its job", "G3",

@@ -69,6 +69,11 @@ _brought: dict[str, Callable[[], None]] = {}
 _once: Path | None = None
 
 
+def are_armed() -> bool:
+    """Whether any of them is: then everything goes its ordinary way, past the places it names."""
+    return bool(_armed)
+
+
 def reach(name: str) -> None:
     """Say that this place was reached; does nothing unless a drill armed it.
 

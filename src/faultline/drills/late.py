@@ -8,7 +8,7 @@ from faultline.drills.gates import Gates
 from faultline.remote.address import Address
 from faultline.remote.doors import Remote
 from faultline.store.call import Call, Row
-from faultline.store.line import Then
+from faultline.store.line import Early, Then
 from faultline.telemetry import emit
 from faultline.worker.doors import Carrier, Lines
 
@@ -47,6 +47,9 @@ class LateLine:
             emit("result_held", job_id=call.args["ids"].values[0], token=call.args["tokens"].values[0])
             await asyncio.to_thread(self._gates.pass_through, barrier)
         return await self._line.fetch(call, then)
+
+    def early(self, call: Call[Any], then: Then) -> Early | None:
+        return self._line.early(call, then)
 
     async def close(self) -> None:
         await self._line.close()

@@ -62,6 +62,9 @@ class RemoteLine:
                 then(rows)
             return rows
 
+    def early(self, call: Call[Any], then: Then) -> None:
+        """Jobs are pushed to us, so there is nothing to be early with."""
+
     async def close(self) -> None:
         """The exchange is closed by whoever made it."""
 

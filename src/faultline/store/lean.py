@@ -83,29 +83,23 @@ class LeanConnection(AsyncConnection[Any]):
     async def wait(self, gen: PQGen[T], interval: float = 0.0, timeout: float | None = None) -> T:
         if timeout is not None:
             return await super().wait(gen, interval or 0.1, timeout)
+        return await self.reply(self.speak(gen))
+
+    def speak(self, gen: PQGen[T]) -> "Talk[T]":
+        """Begin to carry a generator of the driver, here and now; `reply` waits for what comes of it."""
+        talk = Talk(gen, self.pgconn, self._ear)
+        talk.go_on(None)
+        return talk
+
+    async def reply(self, talk: "Talk[T]") -> T:
         try:
-            return await self._carry(gen, self.pgconn.socket)
+            return await talk.ended
         except asyncio.CancelledError:
             # What nobody waits for any more should not go on in the server; if it cannot be told, it cannot.
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 with contextlib.suppress(Exception):
                     await self.cancel_safe(timeout=CANCEL_SECONDS_MAX)
             raise
-
-    async def _carry(self, gen: PQGen[T], fileno: int) -> T:
-        """Carry a generator of the driver to its end."""
-        try:
-            wanted = next(gen)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        except Exception:
-            if self._ear is not None and self.pgconn.status != ConnStatus.OK:
-                asyncio.get_running_loop().remove_reader(fileno)
-            raise
-        talk = _Talk(gen, self.pgconn, fileno, self._ear)
-        try:
-            talk.listen(wanted)
-            return await talk.ended
         finally:
             talk.close()
 
@@ -119,45 +113,29 @@ class PlainConnection(Connection[Any]):
         return Spoken(self)
 
 
-class _Talk(Generic[T]):
+class Talk(Generic[T]):
     """Goes on in the very moment the socket is ready; whoever waits is woken once, at the end of all of it.
 
     It listens for replies from the first question to the last. A socket that has ended is left in that very
     moment too: its number goes to the next that is opened, and the loop would take that one for it.
     """
 
-    def __init__(self, gen: PQGen[T], pgconn: PGconn, fileno: int, ear: Callable[[], None] | None) -> None:
+    def __init__(self, gen: PQGen[T], pgconn: PGconn, ear: Callable[[], None] | None) -> None:
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[T] = self._loop.create_future()
         self._gen = gen
         self._pgconn = pgconn
-        self._fileno = fileno
+        self._fileno = pgconn.socket
         self._ear = ear
         self._reads = self._writes = self._left = False
         self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
 
-    def listen(self, wanted: Wait) -> None:
-        try:
-            self._listen(wanted)
-        except (OSError, RuntimeError) as gone:  # the latter is uvloop's word for a socket that was reset
-            raise OperationalError("connection socket closed") from gone
-
-    def _listen(self, wanted: Wait) -> None:
-        if wanted & _READABLE and not self._reads:
-            self._loop.add_reader(self._fileno, self._go_on, Ready.R)
-            self._reads = True
-        if bool(wanted & _WRITABLE) != self._writes:
-            self._writes = not self._writes
-            if self._writes:
-                self._loop.add_writer(self._fileno, self._go_on, Ready.W)
-            else:
-                self._loop.remove_writer(self._fileno)
-
-    def _go_on(self, ready: Ready) -> None:
+    def go_on(self, ready: Ready | None) -> None:
+        """The socket is ready; None for the first step."""
         if self.ended.done():
             return
         try:
-            self.listen(self._gen.send(ready))
+            self._listen(self._gen.send(ready))  # type: ignore[arg-type]
         except StopIteration as end:
             self.ended.set_result(end.value)
             self.close()
@@ -165,10 +143,24 @@ class _Talk(Generic[T]):
             self.ended.set_exception(fault)
             self.close()
 
+    def _listen(self, wanted: Wait) -> None:
+        try:
+            if wanted & _READABLE and not self._reads:
+                self._loop.add_reader(self._fileno, self.go_on, Ready.R)
+                self._reads = True
+            if bool(wanted & _WRITABLE) != self._writes:
+                self._writes = not self._writes
+                if self._writes:
+                    self._loop.add_writer(self._fileno, self.go_on, Ready.W)
+                else:
+                    self._loop.remove_writer(self._fileno)
+        except (OSError, RuntimeError) as gone:  # the latter is uvloop's word for a socket that was reset
+            raise OperationalError("connection socket closed") from gone
+
     def _look_again(self) -> None:
         """Have the driver read: where there is nothing it waits on, where nobody is any more it says so."""
         self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
-        self._go_on(Ready.R)
+        self.go_on(Ready.R)
 
     @property
     def _goes_on(self) -> bool:

@@ -7,13 +7,14 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
+from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8BinaryLoader
 
 from faultline.errors import CannotConnect, ReadOnlyServer, ServerUnavailable
 from faultline.store.call import Call, Row
 from faultline.store.connect import aconnect
 from faultline.store.faults import named_errors, was_swapped
-from faultline.store.lean import Heard, LeanConnection
+from faultline.store.lean import Heard, LeanConnection, Talk
 
 T = TypeVar("T")
 
@@ -24,6 +25,48 @@ CALL_SECONDS_MAX = 60.0
 
 _NOT_NOW = ("40", "55P03", "57014", "58")
 """Deadlocks, lock and statement timeouts, an unreadable disk: true of this moment, not of the call."""
+
+
+class Early:
+    """A call that is put down before its time has come, and then sent by one word, from wherever that is.
+
+    From there to the socket it is a small part of the way that an ordinary call goes.
+    """
+
+    def __init__(self, line: "Line", conn: LeanConnection, name: str, gen: PQGen[list[Row]]) -> None:
+        self._line = line
+        self._conn = conn
+        self._name = name
+        self._gen = gen
+        self._talk: Talk[list[Row]] | None = None
+
+    @property
+    def was_sent(self) -> bool:
+        return self._talk is not None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self._talk is not None and not self._talk.ended.done()
+
+    def send(self) -> None:
+        """Send it; when the line is not free, or is another by now, nothing is sent."""
+        if self._line.lends(self, self._conn):
+            self._talk = self._conn.speak(self._gen)
+
+    async def reply(self) -> list[Row]:
+        """What came of it; the errors are those of any other call."""
+        return await self._line.hear_out(self, self._name, self._reply)
+
+    async def _reply(self, conn: LeanConnection) -> list[Row]:
+        assert self._talk is not None
+        if conn is not self._conn:
+            raise ServerUnavailable(f"the connection broke while {self._name} was on its way")
+        return await conn.reply(self._talk)
+
+    async def ended(self) -> None:
+        """Wait for its end, whatever that is."""
+        if self._talk is not None:
+            await asyncio.wait([self._talk.ended])
 
 
 class Line:
@@ -41,6 +84,7 @@ class Line:
         self._prepare = prepare
         self._conn: LeanConnection | None = None
         self._turn = asyncio.Lock()
+        self._early: Early | None = None
         self._heard: Heard | None = None
 
     async def run(self, call: Call[T]) -> T:
@@ -53,6 +97,29 @@ class Line:
         `then` is given them in the moment they arrive, before whoever awaits this has its turn.
         """
         return await self._talk(call.name, lambda conn: self._say(conn, call, then))
+
+    def early(self, call: Call[Any], then: Then) -> Early | None:
+        """Put a call down, to be sent at once when its time comes; None where that cannot be done now."""
+        if self._conn is None or not self._prepare:
+            return None
+        return Early(self, self._conn, call.name, _then(self._conn.spoken.carry(call), then))
+
+    def lends(self, early: Early, conn: LeanConnection) -> bool:
+        """Whether an early call may speak over this connection now; if so, others wait for its end."""
+        if self._conn is not conn or self._turn.locked() or (self._early and self._early.is_under_way):
+            return False
+        if conn.pgconn.transaction_status != TransactionStatus.IDLE:
+            return False
+        self._early = early
+        return True
+
+    async def hear_out(
+        self, early: Early, name: str, reply: Callable[[LeanConnection], Awaitable[list[Row]]]
+    ) -> list[Row]:
+        try:
+            return await self._talk(name, reply, early)
+        finally:
+            self._early = None
 
     async def attend(self) -> None:
         """Be connected and hear wake-ups, also while there is nothing to carry."""
@@ -67,12 +134,16 @@ class Line:
             then(rows)
         return rows
 
-    async def _talk(self, name: str, say: Callable[[LeanConnection], Awaitable[T]]) -> T:
+    async def _talk(
+        self, name: str, say: Callable[[LeanConnection], Awaitable[T]], early: Early | None = None
+    ) -> T:
         async with self._turn:
             conn = self._conn or await self._connect()
             try:
                 async with asyncio.timeout(CALL_SECONDS_MAX):
                     with named_errors():
+                        if self._early is not None and self._early is not early:
+                            await self._early.ended()
                         if self._heard is not None and not conn.listens:
                             await conn.listen(self._heard, self._lost)
                         return await say(conn)

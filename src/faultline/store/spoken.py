@@ -67,10 +67,11 @@ class Spoken:
         """Carry one call, in a transaction of its own; gives the rows of its reply.
 
         With a hint, a second call goes out in the same message, to be carried out behind the commit of the
-        first; nobody learns what became of it.
+        first; nobody learns what became of it. It is put down now, and sent with the generator's first step.
         """
-        adapt = self._raw if call.raw_moments else self._adapt
-        message = self._put_down(call)
+        return self._carry(self._put_down(call), hint, self._raw if call.raw_moments else self._adapt)
+
+    def _carry(self, message: _Message, hint: Call[Any] | None, adapt: Adapt) -> PQGen[list[Row]]:
         try:
             return self._rows((yield from self._speak(message, hint)), adapt)
         except InvalidSqlStatementName:  # somebody told the session to forget: a handler's DISCARD ALL

@@ -14,7 +14,7 @@ from faultline.errors import FaultlineError
 from faultline.store.call import Call, Row
 from faultline.store.connect import aconnect, agreet
 from faultline.store.lean import LOOK_AGAIN_SECONDS, Heard
-from faultline.store.line import Line, Then
+from faultline.store.line import Early, Line, Then
 from faultline.worker.block import Lender
 from faultline.worker.board import Board
 from faultline.worker.lending import stores
@@ -31,6 +31,7 @@ class Carrier(Protocol):
 
     async def run(self, call: Call[T]) -> T: ...
     async def fetch(self, call: Call[Any], then: Then | None = None) -> list[Row]: ...
+    def early(self, call: Call[Any], then: Then) -> Early | None: ...
     async def close(self) -> None: ...
 
 

@@ -4,11 +4,11 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
+from faultline import failpoints
 from faultline.failpoints import reach
 from faultline.job import Begin, Job
 from faultline.lease import Lease
@@ -18,6 +18,7 @@ from faultline.store.rows import Claimed
 from faultline.task import Registry
 from faultline.telemetry import emit, tracing
 from faultline.telemetry.events import counted, hears
+from faultline.worker.asking import Claim
 from faultline.worker.doors import Carrier
 from faultline.worker.hand import Hand
 from faultline.worker.memory import Memory
@@ -58,6 +59,8 @@ class Feeder:
         self.claimed = asyncio.Event()
         self.closed = asyncio.Event()
         self._closing = asyncio.Event()
+        self._ahead: Claim | None = None
+        """The next claim, put down while there is nothing to do: the first wake-up sends it."""
         config = shelf.config
         self._shared = [name for name, limit in config.queues.items() if limit is None]
         self._limited = {name: limit for name, limit in config.queues.items() if limit is not None}
@@ -73,6 +76,7 @@ class Feeder:
         A claim that is under way comes to its end: cut off, its jobs would have to wait for a lease.
         """
         self._closing.set()
+        self.shelf.eager = None
         self.woken.set()
         self.shelf.hungry.set()
 
@@ -83,12 +87,13 @@ class Feeder:
 
     async def _claim_on(self) -> None:
         pause = PAUSE_FIRST
-        while not self._closing.is_set():
-            if not self.shelf.wanted():
+        while self._ahead or not self._closing.is_set():
+            if not self._ahead and not self.shelf.wanted():
                 self.shelf.hungry.clear()
                 await self.shelf.hungry.wait()
                 continue
-            self.woken.clear()
+            if not self._ahead or self._ahead.wakes == self.shelf.wakes:
+                self.woken.clear()
             full = await self._feed()
             self.claimed.set()
             if self._closing.is_set():
@@ -108,16 +113,40 @@ class Feeder:
     async def _rest(self, pause: float) -> None:
         """Sleep until somebody says that there may be work, or the poll's turn has come."""
         alarm = asyncio.get_running_loop().call_later(pause * random.uniform(0.8, 1.0), self.woken.set)
+        ahead = self._put_down()
         try:
             await self.woken.wait()
         finally:
             alarm.cancel()
+            self.shelf.eager = None
+        self._ahead = ahead if ahead and ahead.was_sent else None
+
+    def _put_down(self) -> Claim | None:
+        """The next claim, ready to be sent by the wake-up itself, in the moment its bytes arrive.
+
+        Half of what an idle worker needs to begin is the way from there through the loop to the socket.
+        """
+        if (
+            self.woken.is_set()
+            or not self.shelf.listening
+            or self._limited
+            or not (room := self.shelf.wanted())
+        ):
+            return None
+        if tracing.tracer is not None or failpoints.are_armed():
+            return None  # both are told of a claim on its ordinary way
+        claim, memory = Claim(self.line, self.shelf, self.take), self._memories[""]
+        begins = memory.would_begin()
+        if not claim.put_down(self._call(claim.id, self._shared, room, begins), room, memory, begins):
+            return None
+        self.shelf.eager = claim.send
+        return claim
 
     async def _feed(self) -> bool:
         """Claim for the queues without a limit, then for each that has one; True if any came back full."""
-        full, had_none = False, self.shelf.in_hand == 0
+        full, had_none = False, self._ahead.had_none if self._ahead else self.shelf.in_hand == 0
         if self._shared:
-            room = self.shelf.wanted()
+            room = self._ahead.room if self._ahead else self.shelf.wanted()
             full = room > 0 and await self._claim(self._shared, room) >= room
         for queue, limit in self._limited.items():
             room = min(limit - self.shelf.in_queue[queue], self.shelf.wanted())
@@ -133,14 +162,10 @@ class Feeder:
         return any(memory.stepped_over for memory in self._memories.values())
 
     async def _claim(self, queues: Sequence[str], room: int) -> int:
-        config = self.shelf.config
         memory = self._memories["" if queues is self._shared else queues[0]]
         span = None if tracing.tracer is None else tracing.claiming(queues)
-        claim = _Claim(self)
-        call = calls.claim(
-            queues, room, lease=config.lease_for, claim=claim.id, worker=self.worker, timeout=config.timeout,
-            begins=memory.begins(), trace=None if span is None else span.trace,
-        )  # fmt: skip
+        claim, self._ahead = self._ahead or Claim(self.line, self.shelf, self.take), None
+        call = claim.call or self._call(claim.id, queues, room, memory.begins(), span)
         rows = await self.outage.outlast(lambda: claim.ask(call))
         if claim.is_late and rows:
             claim.sent = time.monotonic()
@@ -152,6 +177,20 @@ class Feeder:
             if not claim.taken:
                 self.take(rows, claim.id, claim.sent)
         return len(rows)
+
+    def _call(
+        self,
+        claim: UUID,
+        queues: Sequence[str],
+        room: int,
+        begins: Mapping[int, int],
+        span: tracing.Claiming | None = None,
+    ) -> Call[list[Claimed]]:
+        config = self.shelf.config
+        return calls.claim(
+            queues, room, lease=config.lease_for, claim=claim, worker=self.worker, timeout=config.timeout,
+            begins=begins, trace=None if span is None else span.trace,
+        )  # fmt: skip
 
     async def _renewed(self, rows: list[Row], claim: UUID) -> list[Row]:
         """Claimed before an outage, learnt of after it: beat once, and start only what is still ours."""
@@ -213,43 +252,3 @@ class Feeder:
         if seconds < self._lease:
             self.hurry(seconds)
         return seconds
-
-
-class _Claim:
-    """One claim, as often as it has to be asked for."""
-
-    def __init__(self, feeder: Feeder) -> None:
-        self.id = uuid4()
-        self.sent = time.monotonic()
-        self.taken = False
-        """True when its jobs are on the shelf."""
-        self._feeder = feeder
-        self._tries = 0
-
-    @property
-    def is_late(self) -> bool:
-        """The first reply was lost, so nobody knows how much of a lease is left."""
-        return self._tries > 1
-
-    async def ask(self, call: Call[list[Claimed]]) -> list[Row]:
-        line = self._feeder.line
-        self._tries += 1
-        if self._tries == 1:
-            reach("claim.sending")
-            return await line.fetch(call, self._take)
-        # The first may be granted: the same claim id gives the same jobs, or a new claim.
-        if kept := await line.fetch(_again(call)):
-            return kept
-        self.sent = time.monotonic()
-        reach("claim.sending")
-        return await line.fetch(call)
-
-    def _take(self, rows: list[Row]) -> None:
-        """Said in the moment of the reply: whoever awaits the claim comes to it later."""
-        if rows:
-            self._feeder.take(rows, self.id, self.sent)
-            self.taken = True
-
-
-def _again(call: Call[list[Claimed]]) -> Call[list[Claimed]]:
-    return replace(call, args=call.args | {"again": True})

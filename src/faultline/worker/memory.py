@@ -32,14 +32,22 @@ class Memory:
 
     def begins(self) -> Mapping[int, int]:
         """Where to begin, or nothing when it is time to look from the floor."""
+        begins = self.would_begin()
+        self.begin(begins)
+        return begins
+
+    def would_begin(self) -> Mapping[int, int]:
+        """The same for a claim that may not be sent: nothing is looked at by it."""
         now = time.monotonic()
         while self._passed and self._passed[0][0] < now - LATE_SECONDS:
             self._begins.update(self._passed.popleft()[1])
-        self.stepped_over = bool(self._begins) and now < self.look_at and len(self._begins) <= LANES_MAX
-        if self.stepped_over:
-            return self._begins
-        self._looked_at = now
-        return {}
+        return self._begins if now < self.look_at and len(self._begins) <= LANES_MAX else {}
+
+    def begin(self, begins: Mapping[int, int]) -> None:
+        """A claim is sent that begins there."""
+        self.stepped_over = bool(begins)
+        if not begins:
+            self._looked_at = time.monotonic()
 
     @property
     def look_at(self) -> float:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 
 from faultline.config import WorkerConfig
 from faultline.telemetry.events import counted
@@ -39,6 +40,10 @@ class Shelf:
         self.hungry = asyncio.Event()
         self.woken = asyncio.Event()
         """There may be work: somebody enqueued some, or a queue with a limit has room again."""
+        self.wakes = 0
+        """How often somebody said so."""
+        self.eager: Callable[[], None] | None = None
+        """Called at the first wake-up, and then no more: a feeder that rests has its claim at hand."""
         self.listening = False
         """Wake-ups can be heard, so there is no need to look often."""
         self._limited = frozenset(queue for queue, limit in config.queues.items() if limit is not None)
@@ -48,6 +53,14 @@ class Shelf:
         self._rate = 0.0
         self._low_mark = 0
         self._measured = (time.monotonic(), 0)
+
+    def wake(self) -> None:
+        """There may be work: told to the feeder, and acted on at once where that can be done."""
+        self.wakes += 1
+        if self.eager is not None:
+            eager, self.eager = self.eager, None
+            eager()
+        self.woken.set()
 
     @property
     def in_hand(self) -> int:

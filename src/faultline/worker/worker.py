@@ -200,8 +200,10 @@ class Worker:
             self._cancels.heard(jobs)
             return
         self._shelf.listening = queue is not None
-        if not queue or queue in self.config.queues:
+        if queue is None:
             self._shelf.woken.set()
+        elif not queue or queue in self.config.queues:
+            self._shelf.wake()
 
     async def _until_stopped(self, feeder: Feeder, until_empty: bool, stop_after: int | None) -> None:
         while not self._stop.is_set():

@@ -1,0 +1,97 @@
+"""One claim, as often as it has to be asked for: when a reply is lost, the same claim id gives the same jobs.
+
+Of a worker with nothing to do the next one lies ready, and the wake-up itself sends it.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+from faultline.failpoints import reach
+from faultline.store.call import Call, Row
+from faultline.store.line import Early
+from faultline.store.rows import Claimed
+from faultline.worker.doors import Carrier
+from faultline.worker.memory import Memory
+from faultline.worker.shelf import Shelf
+
+Take = Callable[[list[Row], UUID, float], None]
+"""Given jobs, the claim that granted them, and when that was sent."""
+
+
+class Claim:
+    """Under one id from the first time it is sent to the last."""
+
+    def __init__(self, line: Carrier, shelf: Shelf, take: Take) -> None:
+        self.id = uuid4()
+        self.sent = time.monotonic()
+        self.taken = False
+        """True when its jobs are on the shelf."""
+        self.call: Call[list[Claimed]] | None = None
+        """What is asked, where it was put down before it was sent; so are the next four."""
+        self.room = 0
+        self.wakes = 0
+        """How many wake-ups there were when it was sent: of what came later it can know nothing."""
+        self.had_none = False
+        """Nothing was in hand when it was sent."""
+        self._ahead: tuple[Early, Memory, Mapping[int, int]] | None = None
+        self._line = line
+        self._shelf = shelf
+        self._take = take
+        self._tries = 0
+
+    def put_down(
+        self, call: Call[list[Claimed]], room: int, memory: Memory, begins: Mapping[int, int]
+    ) -> bool:
+        """Have it ready to be sent; False where the line cannot do that."""
+        self.call, self.room = call, room
+        if early := self._line.early(call, self._took):
+            self._ahead = (early, memory, begins)
+        return early is not None
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether it was sent ahead of its turn."""
+        return self._ahead is not None and self._ahead[0].was_sent
+
+    def send(self) -> None:
+        """Send what was put down, unless it is time to look from the floor and it does not."""
+        assert self._ahead is not None
+        early, memory, begins = self._ahead
+        self.sent = time.monotonic()
+        if begins and self.sent >= memory.look_at:
+            return
+        self.wakes, self.had_none = self._shelf.wakes, self._shelf.in_hand == 0
+        early.send()
+        if early.was_sent:
+            memory.begin(begins)
+
+    @property
+    def is_late(self) -> bool:
+        """The first reply was lost, so nobody knows how much of a lease is left."""
+        return self._tries > 1
+
+    async def ask(self, call: Call[list[Claimed]]) -> list[Row]:
+        self._tries += 1
+        if self._tries == 1 and self._ahead is not None:
+            return await self._ahead[0].reply()
+        if self._tries == 1:
+            reach("claim.sending")
+            return await self._line.fetch(call, self._took)
+        # The first may be granted: the same claim id gives the same jobs, or a new claim.
+        if kept := await self._line.fetch(_again(call)):
+            return kept
+        self.sent = time.monotonic()
+        reach("claim.sending")
+        return await self._line.fetch(call)
+
+    def _took(self, rows: list[Row]) -> None:
+        """Said in the moment of the reply: whoever awaits the claim comes to it later."""
+        if rows:
+            self._take(rows, self.id, self.sent)
+            self.taken = True
+
+
+def _again(call: Call[list[Claimed]]) -> Call[list[Claimed]]:
+    return replace(call, args=call.args | {"again": True})
