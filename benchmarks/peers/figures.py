@@ -58,6 +58,12 @@ PICKUP50 = Measure(
 PICKUP99 = Measure(
     keys=("lat_p99",), title="Pickup by an idle worker, p99", unit="ms", more_is_better=False, form=".2f"
 )
+COMMIT50 = Measure(
+    keys=("commit_p50",), title="Pickup after the commit, median", unit="ms", more_is_better=False, form=".2f"
+)
+COMMIT99 = Measure(
+    keys=("commit_p99",), title="Pickup after the commit, p99", unit="ms", more_is_better=False, form=".2f"
+)
 WHOLE50 = Measure(
     keys=("call_p50",),
     title="Enqueue and pickup together, median",

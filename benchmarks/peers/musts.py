@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from benchmarks.peers.figures import (
     BULK,
+    COMMIT50,
+    COMMIT99,
     DRAIN1,
     DRAIN2,
     OURS,
@@ -62,6 +64,8 @@ MUSTS = (
     Must(SINGLE, OURS, BEST_ON_POSTGRES, 1),
     Must(PICKUP50, OURS, BEST, 1),
     Must(PICKUP99, OURS, BEST, 1),
+    Must(COMMIT50, OURS, BEST, 1),
+    Must(COMMIT99, OURS, BEST, 1),
     Must(WAL, OURS_LEAN, "graphile-worker", 1.2),
     Must(WAL, OURS, "graphile-worker", 1.8),
 )

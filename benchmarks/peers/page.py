@@ -34,8 +34,10 @@ redis, where there is one), measures, and makes this page.
   which the library's own tables say that nothing is unfinished. Handlers do nothing but count themselves in a
   file. `*` marks a drain that was cut at its time limit: its rate is completed jobs by elapsed time.
 - **Pickup**: one job every {latency_ms:g} ms for {latency_s:g} s, one idle worker; from the return of the
-  enqueue call to the handler's start, by the clock of the one host. "Enqueue and pickup together" counts from
-  before the call, so that a library gains nothing by returning late.
+  enqueue call to the handler's start, by the clock of the one host. "After the commit" counts from the moment
+  the server noted for the job's commit (`track_commit_timestamp`), so only systems on PostgreSQL have it.
+  "Enqueue and pickup together" counts from before the call, so that a library gains nothing by returning
+  late.
 - **At a held depth** (where measured): a producer keeps {depth:,} jobs waiting while one worker drains;
   handlers begun per second, after a third of the time to warm up.
 - **At an offered rate** (where measured): {rate:,} jobs a second on a timetable, in bulk every 10 ms, one

@@ -20,6 +20,7 @@ full_page_writes = on
 shared_buffers = 1GB
 max_wal_size = 8GB
 max_connections = 300
+track_commit_timestamp = on
 autovacuum = on
 logging_collector = off
 """

@@ -2,6 +2,8 @@
 
 from benchmarks.peers.figures import (
     BULK,
+    COMMIT50,
+    COMMIT99,
     DRAIN1,
     DRAIN2,
     KILLED,
@@ -34,8 +36,8 @@ PLOTS = {
 """Which measures are drawn, and the names of their pictures."""
 
 SECTIONS = (
-    DRAIN1, DRAIN2, SINGLE, BULK, PICKUP50, PICKUP99, WHOLE50, WHOLE99, SUSTAINED, OFFERED50, OFFERED99,
-    WAL, KILLED,
+    DRAIN1, DRAIN2, SINGLE, BULK, PICKUP50, PICKUP99, COMMIT50, COMMIT99, WHOLE50, WHOLE99, SUSTAINED,
+    OFFERED50, OFFERED99, WAL, KILLED,
 )  # fmt: skip
 
 KEPT_UP = 0.99
