@@ -135,7 +135,7 @@ MUTANTS = (
     Mutant(
         "the worker believes whatever it hears", "G13",
         f"{DATABASE}::test_x17_wake_ups_that_somebody_else_sends_are_only_hints",
-        (worker("worker", "        if not queue or queue in self.config.queues:\n", "        assert not queue or queue in self.config.queues\n        if queue is not None:\n"),),
+        (worker("worker", "        elif not queue or queue in self.config.queues:\n", "        assert not queue or queue in self.config.queues\n        if queue is not None:\n"),),
     ),
     Mutant(
         "a broken connection is kept while the rows are asked", "G7",
