@@ -40,13 +40,13 @@ MUTANTS = (
     Mutant(
         "a worker that is to stop when all is done overlooks what it gave back", "G1",
         "tests/worker/test_stopping.py::test_a_job_given_back_while_the_feeder_asks_is_not_nothing",
-        (worker("feeder", "if had_none and self.shelf.in_hand == 0 and", "if self.shelf.in_hand == 0 and"),),
+        (worker("feeder", "if not had_none or self.shelf.in_hand:", "if self.shelf.in_hand:"),),
     ),
     Mutant(
         "a worker that is to stop when all is done takes what it stepped over for nothing", "G1",
         "tests/worker/test_memory.py"
         "::test_a_worker_that_is_to_stop_when_all_is_done_looks_from_the_floor_before_it_says_so",
-        (worker("feeder", "self.shelf.in_hand == 0 and not self._stepped_over():", "self.shelf.in_hand == 0:"),),
+        (worker("feeder", "if not rows and not memory.stepped_over:", "if not rows:"),),
     ),
     Mutant(
         "a commit whose reply was lost is told as a failure", "G7",

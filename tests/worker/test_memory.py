@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -9,9 +11,12 @@ import pytest
 
 from faultline.store import calls
 from faultline.worker import memory as memories
+from faultline.worker.feeder import Feeder
 from faultline.worker.memory import Memory
+from faultline.worker.outage import Outage
+from faultline.worker.shelf import Shelf
 from tests.support import LEASE, claim_many, enqueue, new_job, state_of
-from tests.worker.harness import drain, eventually, quick, working
+from tests.worker.harness import drain, eventually, quick, registry, working
 
 
 def row(lane: int, place: int) -> tuple[object, ...]:
@@ -129,3 +134,30 @@ def test_a_worker_that_is_to_stop_when_all_is_done_looks_from_the_floor_before_i
         assert drain(database, work) == 0
 
     assert state_of(store, late) == "succeeded"
+
+
+def test_queues_that_are_looked_at_in_turn_are_found_empty_all_the_same(clock):
+    """From the floor each is looked at ten times a second; that need never be in the same moment."""
+    shelf = Shelf(quick(queues={"narrow": 1, "wide": 2, "free": None}))
+
+    async def nothing(call: Any, then: Any = None) -> list[Any]:
+        return []
+
+    async def ask() -> int:
+        line: Any = SimpleNamespace(fetch=nothing)
+        feeder = Feeder(shelf, line, registry(), Outage(15.0), 1, None, None)
+        for late, memory in enumerate(feeder._memories.values()):
+            memory.took([row(1, 7)])
+            clock.now += 0.3
+            memory.begins()
+            memory._looked_at = clock.now - late * 0.03
+        for asked in range(20):
+            if feeder.found_nothing.is_set():
+                return asked
+            await feeder._feed()
+            clock.now += 0.02
+        return 20
+
+    asked = asyncio.run(ask())
+    shelf.board.close()
+    assert 1 < asked < 20

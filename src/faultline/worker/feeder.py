@@ -67,6 +67,12 @@ class Feeder:
         self._poll = config.poll_every.total_seconds()
         self._idle_poll = max(config.poll_every, config.idle_poll_every).total_seconds()
         self._memories = {queue: Memory() for queue in ("", *self._limited)}
+        self._asked = {*self._limited, ""} if self._shared else {*self._limited}
+        self._empty: set[str] = set()
+        """Those of them that were looked at from the floor, in vain, since there was anything in hand.
+
+        One after the other: their turns to be looked at so need never fall together.
+        """
         self._lease = config.lease_for.total_seconds()
         self._timeout = config.timeout.total_seconds()
 
@@ -151,18 +157,18 @@ class Feeder:
         for queue, limit in self._limited.items():
             room = min(limit - self.shelf.in_queue[queue], self.shelf.wanted())
             full |= room > 0 and await self._claim([queue], room) >= room
-        # What was given back while we asked, or committed behind where we began, we have not seen.
-        if had_none and self.shelf.in_hand == 0 and not self._stepped_over():
+        # What was given back while we asked we have not seen.
+        if not had_none or self.shelf.in_hand:
+            self._empty.clear()
+        if self._empty == self._asked:
             self.found_nothing.set()
         else:
             self.found_nothing.clear()
         return full
 
-    def _stepped_over(self) -> bool:
-        return any(memory.stepped_over for memory in self._memories.values())
-
     async def _claim(self, queues: Sequence[str], room: int) -> int:
-        memory = self._memories["" if queues is self._shared else queues[0]]
+        name = "" if queues is self._shared else queues[0]
+        memory = self._memories[name]
         span = None if tracing.tracer is None else tracing.claiming(queues)
         claim, self._ahead = self._ahead or Claim(self.line, self.shelf, self.take), None
         call = claim.call or self._call(claim.id, queues, room, memory.begins(), span)
@@ -170,7 +176,10 @@ class Feeder:
         if claim.is_late and rows:
             claim.sent = time.monotonic()
             rows = await self._renewed(rows, claim.id)
+        if not rows and not memory.stepped_over:
+            self._empty.add(name)
         if rows:
+            self._empty.clear()
             memory.took(rows)
             if span is not None:
                 tracing.quietly(span.end, len(rows))
