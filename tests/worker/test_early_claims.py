@@ -1,7 +1,8 @@
 """An idle worker's next claim lies ready, and the wake-up itself sends it: nothing is overlooked for that."""
 
 import asyncio
-from collections.abc import Iterator
+import contextlib
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -109,26 +110,34 @@ async def until_resting(shelf: Shelf) -> None:
             await asyncio.sleep(0.001)
 
 
+@contextlib.asynccontextmanager
+async def resting(shelf: Shelf) -> AsyncIterator[tuple[Feeder, Claims, asyncio.Future[list[Any]]]]:
+    """A feeder with nothing to do, and the reply that its next claim will get."""
+    reply: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+    line = Claims(reply)
+    feeder = feeder_of(shelf, line)
+    run = asyncio.create_task(feeder.run())
+    await until_resting(shelf)
+    yield feeder, line, reply
+    feeder.close()
+    async with asyncio.timeout(SOON):
+        await run
+
+
 def test_a_wake_up_that_comes_behind_an_early_claim_is_followed_by_another_claim(shelf, monkeypatch):
     """What it tells of was committed too late for the claim that is under way."""
     monkeypatch.setattr("faultline.worker.feeder.PAUSE_FIRST", 60.0)
 
     async def ask() -> None:
-        reply: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        line = Claims(reply)
-        feeder = feeder_of(shelf, line)
-        run = asyncio.create_task(feeder.run())
-        await until_resting(shelf)
-        before = line.asked
-        shelf.wake()
-        shelf.wake()  # before the feeder had its turn
-        assert line.under_way.is_set()
-        reply.set_result([])
-        async with asyncio.timeout(SOON):
-            while line.asked == before:  # noqa: ASYNC110 - nobody tells
-                await asyncio.sleep(0.001)
-        feeder.close()
-        await run
+        async with resting(shelf) as (_, line, reply):
+            before = line.asked
+            shelf.wake()
+            shelf.wake()  # before the feeder had its turn
+            assert line.under_way.is_set()
+            reply.set_result([])
+            async with asyncio.timeout(SOON):
+                while line.asked == before:  # noqa: ASYNC110 - nobody tells
+                    await asyncio.sleep(0.001)
 
     asyncio.run(ask())
 
@@ -137,18 +146,12 @@ def test_one_wake_up_is_one_claim(shelf, monkeypatch):
     monkeypatch.setattr("faultline.worker.feeder.PAUSE_FIRST", 60.0)
 
     async def ask() -> None:
-        reply: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        line = Claims(reply)
-        feeder = feeder_of(shelf, line)
-        run = asyncio.create_task(feeder.run())
-        await until_resting(shelf)
-        before = line.asked
-        shelf.wake()
-        reply.set_result([])
-        await asyncio.sleep(0.2)
-        assert line.asked == before
-        feeder.close()
-        await run
+        async with resting(shelf) as (_, line, reply):
+            before = line.asked
+            shelf.wake()
+            reply.set_result([])
+            await asyncio.sleep(0.2)
+            assert line.asked == before
 
     asyncio.run(ask())
 
@@ -157,18 +160,12 @@ def test_a_feeder_that_is_closed_hears_its_early_claim_out(shelf):
     """Cut off, its jobs would have to wait for a lease."""
 
     async def ask() -> None:
-        reply: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        line = Claims(reply)
-        feeder = feeder_of(shelf, line)
-        run = asyncio.create_task(feeder.run())
-        await until_resting(shelf)
-        shelf.wake()
-        feeder.close()
-        await asyncio.sleep(0.1)
-        assert not feeder.closed.is_set()
-        reply.set_result([])
-        async with asyncio.timeout(SOON):
-            await run
+        async with resting(shelf) as (feeder, _, reply):
+            shelf.wake()
+            feeder.close()
+            await asyncio.sleep(0.1)
+            assert not feeder.closed.is_set()
+            reply.set_result([])
         assert feeder.closed.is_set()
 
     asyncio.run(ask())
