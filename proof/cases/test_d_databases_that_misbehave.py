@@ -182,6 +182,7 @@ def test_x17_wake_ups_that_somebody_else_sends_are_only_hints(database, store):
         done.append(job.id)
 
     with working(database, work) as worker:
+        eventually(lambda: worker.worker._shelf.listening)
         with psycopg.connect(database, autocommit=True) as conn:
             for said in ("", "no such queue", "'; drop table", "x" * 7999, "default", "\u202e", "{}"):
                 conn.execute("select pg_notify('faultline', %s)", [said])
