@@ -21,6 +21,10 @@ from tests.support import claim_one, enqueue, new_job, outcomes, state_of
 from tests.worker.harness import drain, eventually, execute, quick, rows, short, working
 
 INSERT = "insert into effects (job_id, token, said) values (%s, %s, %s)"
+LISTENER = (
+    "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+    " and query ~ 'faultline.claim|listen faultline'"
+)
 
 
 def test_d7_a_success_outlives_a_crash_though_its_role_asked_for_less():
@@ -175,7 +179,7 @@ def _rename(dsn: str, old: str, new: str) -> None:
 
 
 def test_x17_wake_ups_that_somebody_else_sends_are_only_hints(database, store):
-    """Whoever may connect may NOTIFY: noise on the channel neither ends a worker nor makes up work."""
+    """Whoever may connect may NOTIFY: noise neither ends a worker nor its connections, nor makes up work."""
     done: list[int] = []
 
     async def work(job: Job) -> None:
@@ -183,6 +187,7 @@ def test_x17_wake_ups_that_somebody_else_sends_are_only_hints(database, store):
 
     with working(database, work) as worker:
         eventually(lambda: worker.worker._shelf.listening)
+        listener = rows(database, LISTENER)
         with psycopg.connect(database, autocommit=True) as conn:
             for said in ("", "no such queue", "'; drop table", "x" * 7999, "default", "\u202e", "{}"):
                 conn.execute("select pg_notify('faultline', %s)", [said])
@@ -190,6 +195,8 @@ def test_x17_wake_ups_that_somebody_else_sends_are_only_hints(database, store):
         job = enqueue(store, task="work")
         eventually(lambda: state_of(store, job) == "succeeded")
         assert worker.worker._shelf.listening
+        assert len(listener) == 1
+        assert rows(database, LISTENER) == listener
 
     assert done == [job]
 
