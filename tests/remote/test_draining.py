@@ -182,9 +182,13 @@ def test_the_health_service_outlives_whatever_the_database_does(served, monkeypa
 def test_whoever_fails_to_listen_keeps_nobody_else_from_hearing(served):
     async def test(place):
         heard: list[str | None] = []
+        told: list[str | None] = []
 
         def fails(queue):
-            place.server.bell.subscribers.discard(fails)
+            """Once of a wake-up, which costs the connection, and once of that, which ends whoever listens."""
+            told.append(queue)
+            if len(told) == 2:
+                place.server.bell.subscribers.discard(fails)
             raise RuntimeError("nobody foresaw this")
 
         place.server.bell.subscribers.add(fails)
