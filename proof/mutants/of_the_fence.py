@@ -65,8 +65,10 @@ MUTANTS = (
         (
             sql(
                 "complete_many",
-                "  select array_agg(done.id), array_agg(done.claim), array_agg(job.place), array_agg(done.result)\n"
-                "  into through_ids, through_claims, places, their_results\n",
+                "  select array_agg(done.id), array_agg(done.claim), array_agg(job.place), array_agg(done.result),\n"
+                "         array_agg(job.key) filter (where job.key is not null), "
+                "array_agg(done.id) filter (where job.key is not null)\n"
+                "  into through_ids, through_claims, places, their_results, keys, keyed\n",
                 "  with held as materialized (select done.id, done.claim, job.place, done.result\n",
             ),
             sql("complete_many", "  ) as job;\n\n", "  ) as job),\n"),

@@ -8,6 +8,7 @@ LOST = "tests/worker/test_lost_leases.py"
 PACEMAKER = "tests/worker/test_pacemaker.py"
 
 EARLY = "tests/worker/test_early_claims.py"
+BEHIND = "tests/worker/test_claims_behind.py"
 
 MUTANTS = (
     Mutant(
@@ -24,6 +25,24 @@ MUTANTS = (
         "two speak over one line, the second into an early call", "G7",
         f"{EARLY}::test_whoever_comes_behind_an_early_call_waits_for_its_end",
         (Patch("store/line.py", "await self._early.ended()", "pass"),),
+    ),
+    Mutant(
+        "a call that was followed takes the socket from the one behind it", "G7",
+        f"{BEHIND}::test_calls_behind_one_another_are_answered_in_their_order_before_anybody_elses",
+        (Patch("store/lean.py", "        if self.is_followed:\n            return\n", ""),),
+        red_by=("TimeoutError",),
+    ),
+    Mutant(
+        "the end of an early call is taken for the end of the one behind it", "G7",
+        f"{BEHIND}::test_calls_behind_one_another_are_answered_in_their_order_before_anybody_elses",
+        (Patch("store/line.py", "            if self._early is early:\n                self._early = None\n",
+               "            self._early = None\n"),),
+        red_by=("OperationalError",),
+    ),
+    Mutant(
+        "jobs that are coming are not in hand", "G1",
+        f"{BEHIND}::test_a_claim_that_follows_jobs_knows_that_something_is_in_hand",
+        (worker("asking", "self._shelf.in_hand + coming == 0", "self._shelf.in_hand == 0"),),
     ),
     Mutant(
         "a broken line holds on to a number that others get", "G10",

@@ -96,7 +96,7 @@ class WorkerConfig:
     idle_poll_every: timedelta = timedelta(seconds=10)
     """The same while wake-ups reach it: what comes without one is announced by the leading watchdog."""
     prefetch_for: timedelta = timedelta(milliseconds=100)
-    buffer_max: int = 1_000
+    buffer_max: int = 2_000
     settle_batch: int = 250
     settle_every: timedelta = timedelta(milliseconds=3)
     grace: timedelta = timedelta(seconds=25)

@@ -39,8 +39,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     told: list[bool] = []
     send = Early.send
 
-    def told_of(self: Early) -> None:
-        send(self)
+    def told_of(self: Early, *, behind: bool = False) -> None:
+        send(self, behind=behind)
         told.append(self.was_sent)
 
     monkeypatch.setattr(Early, "send", told_of)
@@ -68,11 +68,11 @@ class Claims:
         self.asked = 0
         self.under_way = asyncio.Event()
 
-    async def fetch(self, call: Any, then: Any = None) -> list[Any]:
+    async def fetch(self, call: Any, taker: Any = None) -> list[Any]:
         self.asked += 1
         return []
 
-    def early(self, call: Any, then: Any) -> Any:
+    def early(self, call: Any, taker: Any) -> Any:
         return EarlyClaim(self, self.replies.pop(0)) if self.replies else None
 
 
@@ -83,7 +83,7 @@ class EarlyClaim:
         self._line = line
         self._reply = reply
 
-    def send(self) -> None:
+    def send(self, *, behind: bool = False) -> None:
         self.was_sent = True
         self._line.under_way.set()
 
@@ -171,6 +171,16 @@ def test_a_feeder_that_is_closed_hears_its_early_claim_out(shelf):
     asyncio.run(ask())
 
 
+class Nobody:
+    """A taker who takes no notice."""
+
+    def answered(self, rows: int) -> None:
+        pass
+
+    def take(self, rows: list[Any]) -> None:
+        pass
+
+
 def claim() -> Any:
     return calls.claim(["default"], 1, lease=LEASE, claim=uuid4())
 
@@ -181,7 +191,7 @@ def test_whoever_comes_behind_an_early_call_waits_for_its_end(database, store):
     async def ask() -> tuple[Any, Any]:
         line = Line(database)
         await line.run(claim_nothing())
-        early = line.early(claim(), lambda rows: None)
+        early = line.early(claim(), Nobody())
         assert early is not None
         early.send()
         assert early.was_sent
@@ -204,15 +214,15 @@ def claim_nothing() -> Any:
 def test_an_early_call_is_not_sent_over_a_line_that_is_in_use_or_another(database, store):
     async def ask() -> None:
         line = Line(database)
-        assert line.early(claim(), lambda rows: None) is None  # nobody is connected yet
+        assert line.early(claim(), Nobody()) is None  # nobody is connected yet
         await line.run(claim_nothing())
-        busy = line.early(claim(), lambda rows: None)
+        busy = line.early(claim(), Nobody())
         speaking = asyncio.create_task(line.run(claim_nothing()))
         await asyncio.sleep(0)
         busy.send()
         assert not busy.was_sent
         await speaking
-        first, second = (line.early(claim_nothing(), lambda rows: None) for _ in range(2))
+        first, second = (line.early(claim_nothing(), Nobody()) for _ in range(2))
         first.send()
         second.send()
         assert (first.was_sent, second.was_sent) == (True, False)
@@ -230,7 +240,7 @@ def test_an_early_call_whose_connection_breaks_is_unknown(database, store):
     async def ask() -> None:
         line = Line(database)
         await line.run(claim_nothing())
-        early = line.early(claim(), lambda rows: None)
+        early = line.early(claim(), Nobody())
         with psycopg.connect(database, autocommit=True) as other:
             other.execute("begin; lock table faultline.active in access exclusive mode")
             early.send()

@@ -8,7 +8,7 @@ from faultline.drills.gates import Gates
 from faultline.remote.address import Address
 from faultline.remote.doors import Remote
 from faultline.store.call import Call, Row
-from faultline.store.line import Early, Then
+from faultline.store.line import Early, Taker
 from faultline.telemetry import emit
 from faultline.worker.doors import Carrier, Lines
 
@@ -41,15 +41,15 @@ class LateLine:
     async def run(self, call: Call[T]) -> T:
         return call.read(await self.fetch(call))
 
-    async def fetch(self, call: Call[Any], then: Then | None = None) -> list[Row]:
+    async def fetch(self, call: Call[Any], taker: Taker | None = None) -> list[Row]:
         if self._barrier is not None and call.args["ids"].values:
             barrier, self._barrier = self._barrier, None
             emit("result_held", job_id=call.args["ids"].values[0], token=call.args["tokens"].values[0])
             await asyncio.to_thread(self._gates.pass_through, barrier)
-        return await self._line.fetch(call, then)
+        return await self._line.fetch(call, taker)
 
-    def early(self, call: Call[Any], then: Then) -> Early | None:
-        return self._line.early(call, then)
+    def early(self, call: Call[Any], taker: Taker) -> Early | None:
+        return self._line.early(call, taker)
 
     async def close(self) -> None:
         await self._line.close()

@@ -10,7 +10,7 @@ from faultline.remote import outcomes, words
 from faultline.remote.exchange import Exchange
 from faultline.rpc.v1 import worker_pb2 as rpc
 from faultline.store.call import Call, Row
-from faultline.store.line import Then
+from faultline.store.line import Taker
 
 T = TypeVar("T")
 
@@ -54,15 +54,15 @@ class RemoteLine:
         """Carry one call."""
         return call.read(await self.fetch(call))
 
-    async def fetch(self, call: Call[Any], then: Then | None = None) -> list[Row]:
+    async def fetch(self, call: Call[Any], taker: Taker | None = None) -> list[Row]:
         """Carry one call; the rows that the database would have given."""
         async with self._turn:
             rows = await self._ways[call.name](call)
-            if then is not None:
-                then(rows)
+            if taker is not None:
+                taker.take(rows)
             return rows
 
-    def early(self, call: Call[Any], then: Then) -> None:
+    def early(self, call: Call[Any], taker: Taker) -> None:
         """Jobs are pushed to us, so there is nothing to be early with."""
 
     async def close(self) -> None:

@@ -38,6 +38,8 @@ class LeanConnection(AsyncConnection[Any]):
 
     _ear: Callable[[], None] | None = None
     """Called when bytes come that nobody has asked for."""
+    _talk: "Talk[Any] | None" = None
+    """The last that was begun."""
 
     @cached_property
     def spoken(self) -> Spoken:
@@ -87,7 +89,9 @@ class LeanConnection(AsyncConnection[Any]):
 
     def speak(self, gen: PQGen[T]) -> "Talk[T]":
         """Begin to carry a generator of the driver, here and now; `reply` waits for what comes of it."""
-        talk = Talk(gen, self.pgconn, self._ear)
+        if self._talk is not None:
+            self._talk.is_followed = True
+        self._talk = talk = Talk(gen, self.pgconn, self._ear)
         talk.go_on(None)
         return talk
 
@@ -102,6 +106,8 @@ class LeanConnection(AsyncConnection[Any]):
             raise
         finally:
             talk.close()
+            if self._talk is talk:
+                self._talk = None
 
 
 class PlainConnection(Connection[Any]):
@@ -128,6 +134,8 @@ class Talk(Generic[T]):
         self._fileno = pgconn.socket
         self._ear = ear
         self._reads = self._writes = self._left = False
+        self.is_followed = False
+        """Another has begun, behind the last word of this one: the socket is its."""
         self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
 
     def go_on(self, ready: Ready | None) -> None:
@@ -173,6 +181,8 @@ class Talk(Generic[T]):
             return
         self._left = True
         self._alarm.cancel()
+        if self.is_followed:
+            return
         if self._writes:
             self._loop.remove_writer(self._fileno)
         if self._ear is not None and self._goes_on:

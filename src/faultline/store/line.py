@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
@@ -18,7 +18,16 @@ from faultline.store.lean import Heard, LeanConnection, Talk
 
 T = TypeVar("T")
 
-Then = Callable[[list[Row]], None]
+
+class Taker(Protocol):
+    """Told of a reply in the moment it comes, before whoever awaits it has its turn."""
+
+    def answered(self, rows: int) -> None:
+        """So many came. They are still to be read, but an early call may be sent behind them now."""
+
+    def take(self, rows: list[Row]) -> None:
+        """Here they are."""
+
 
 CALL_SECONDS_MAX = 60.0
 """A call that is not answered by then is taken for lost: behind it may be a network that swallows."""
@@ -48,9 +57,12 @@ class Early:
     def is_under_way(self) -> bool:
         return self._talk is not None and not self._talk.ended.done()
 
-    def send(self) -> None:
-        """Send it; when the line is not free, or is another by now, nothing is sent."""
-        if self._line.lends(self, self._conn):
+    def send(self, *, behind: bool = False) -> None:
+        """Send it; when the line is not free, or is another by now, nothing is sent.
+
+        `behind` is said by a taker that was answered: what was asked before is no hindrance.
+        """
+        if self._line.lends(self, self._conn, behind):
             self._talk = self._conn.speak(self._gen)
 
     async def reply(self) -> list[Row]:
@@ -91,22 +103,20 @@ class Line:
         """Carry one call, in a transaction of its own."""
         return call.read(await self.fetch(call))
 
-    async def fetch(self, call: Call[Any], then: Then | None = None) -> list[Row]:
-        """Carry one call; the rows of its reply as they came.
+    async def fetch(self, call: Call[Any], taker: Taker | None = None) -> list[Row]:
+        """Carry one call; the rows of its reply as they came."""
+        return await self._talk(call.name, lambda conn: self._say(conn, call, taker))
 
-        `then` is given them in the moment they arrive, before whoever awaits this has its turn.
-        """
-        return await self._talk(call.name, lambda conn: self._say(conn, call, then))
-
-    def early(self, call: Call[Any], then: Then) -> Early | None:
+    def early(self, call: Call[Any], taker: Taker) -> Early | None:
         """Put a call down, to be sent at once when its time comes; None where that cannot be done now."""
         if self._conn is None or not self._prepare:
             return None
-        return Early(self, self._conn, call.name, _then(self._conn.spoken.carry(call), then))
+        return Early(self, self._conn, call.name, _carry(self._conn, call, taker))
 
-    def lends(self, early: Early, conn: LeanConnection) -> bool:
+    def lends(self, early: Early, conn: LeanConnection, behind: bool) -> bool:
         """Whether an early call may speak over this connection now; if so, others wait for its end."""
-        if self._conn is not conn or self._turn.locked() or (self._early and self._early.is_under_way):
+        is_taken = self._turn.locked() or (self._early is not None and self._early.is_under_way)
+        if self._conn is not conn or (is_taken and not behind):
             return False
         if conn.pgconn.transaction_status != TransactionStatus.IDLE:
             return False
@@ -119,19 +129,20 @@ class Line:
         try:
             return await self._talk(name, reply, early)
         finally:
-            self._early = None
+            if self._early is early:
+                self._early = None
 
     async def attend(self) -> None:
         """Be connected and hear wake-ups, also while there is nothing to carry."""
         await self._talk("listen", _nothing)
 
-    async def _say(self, conn: LeanConnection, call: Call[Any], then: Then | None) -> list[Row]:
+    async def _say(self, conn: LeanConnection, call: Call[Any], taker: Taker | None) -> list[Row]:
         if self._prepare:
-            return await conn.wait(_then(conn.spoken.carry(call), then))
+            return await conn.wait(_carry(conn, call, taker))
         async with conn.cursor(binary=True) as cursor:
             rows = await (await cursor.execute(call.sql, call.args)).fetchall()
-        if then is not None:
-            then(rows)
+        if taker is not None:
+            taker.take(rows)
         return rows
 
     async def _talk(
@@ -204,10 +215,16 @@ async def _nothing(conn: LeanConnection) -> None:
     """There is nothing to say."""
 
 
-def _then(talk: PQGen[list[Row]], then: Then | None) -> PQGen[list[Row]]:
+def _carry(conn: LeanConnection, call: Call[Any], taker: Taker | None) -> PQGen[list[Row]]:
+    """The call is put down now, and sent with the first step."""
+    if taker is None:
+        return conn.spoken.carry(call)
+    return _told(conn.spoken.carry(call, answered=taker.answered), taker)
+
+
+def _told(talk: PQGen[list[Row]], taker: Taker) -> PQGen[list[Row]]:
     rows: list[Row] = yield from talk
-    if then is not None:
-        then(rows)
+    taker.take(rows)
     return rows
 
 

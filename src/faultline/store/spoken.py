@@ -4,6 +4,7 @@ A cursor looks anew at each statement: in which form, prepared or not, how to re
 of what a small call costs on our side, and our connections say the same few sentences all day.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from itertools import count
 from typing import Any, Final, NamedTuple
@@ -25,6 +26,9 @@ STATEMENTS_MAX: Final = 100
 """Prepared on one connection; whatever is said in yet another form is sent whole."""
 
 _FORMATS: Final = [PyFormat.AUTO] * 32
+
+Answered = Callable[[int], None]
+"""Told how many rows came, before they are read: the connection is free for the next call already."""
 
 Form = tuple[str, tuple[int, ...]]
 """A statement, and the types of what stands in it."""
@@ -63,20 +67,29 @@ class Spoken:
     def _raw(self) -> Adapt:
         return Transformer(RawMoments(self._conn))
 
-    def carry(self, call: Call[Any], hint: Call[Any] | None = None) -> PQGen[list[Row]]:
+    def carry(
+        self, call: Call[Any], hint: Call[Any] | None = None, answered: Answered | None = None
+    ) -> PQGen[list[Row]]:
         """Carry one call, in a transaction of its own; gives the rows of its reply.
 
         With a hint, a second call goes out in the same message, to be carried out behind the commit of the
         first; nobody learns what became of it. It is put down now, and sent with the generator's first step.
         """
-        return self._carry(self._put_down(call), hint, self._raw if call.raw_moments else self._adapt)
+        adapt = self._raw if call.raw_moments else self._adapt
+        return self._carry(self._put_down(call), hint, adapt, answered)
 
-    def _carry(self, message: _Message, hint: Call[Any] | None, adapt: Adapt) -> PQGen[list[Row]]:
+    def _carry(
+        self, message: _Message, hint: Call[Any] | None, adapt: Adapt, answered: Answered | None
+    ) -> PQGen[list[Row]]:
         try:
-            return self._rows((yield from self._speak(message, hint)), adapt)
+            reply = self._check((yield from self._speak(message, hint)), ExecStatus.TUPLES_OK)
         except InvalidSqlStatementName:  # somebody told the session to forget: a handler's DISCARD ALL
             self._names.clear()
-            return self._rows((yield from self._speak(message, None)), adapt)
+            reply = self._check((yield from self._speak(message, None)), ExecStatus.TUPLES_OK)
+        if answered is not None:
+            answered(reply.ntuples)
+        adapt.set_pgresult(reply)
+        return adapt.load_rows(0, reply.ntuples, tuple)
 
     def _speak(self, message: _Message, hint: Call[Any] | None) -> PQGen[list[PGresult]]:
         yield from self._prepare(message)
@@ -136,11 +149,6 @@ class Spoken:
             self._pgconn.send_query_prepared(name, args, formats, Format.BINARY)
         else:
             self._pgconn.send_query_params(form[0].encode(), args, form[1], formats, Format.BINARY)
-
-    def _rows(self, replies: list[PGresult], adapt: Adapt) -> list[Row]:
-        reply = self._check(replies, ExecStatus.TUPLES_OK)
-        adapt.set_pgresult(reply)
-        return adapt.load_rows(0, reply.ntuples, tuple)
 
     def _check(self, replies: list[PGresult], wanted: ExecStatus) -> PGresult:
         reply = replies[-1]

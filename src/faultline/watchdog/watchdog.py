@@ -48,6 +48,9 @@ async def every(period: float, chore: Chore, name: str, first_after: float = 0.0
 LEAD_AFTER = 1.0
 """Seconds after its start in which a watchdog leaves the slow chores to others, and its CPU to the jobs."""
 
+LOOK_AFTER = 0.3
+"""The same for its rounds, in ticks: whoever starts has jobs to begin with, and fifty may start together."""
+
 
 class Watchdog:
     """Beside each worker, over a connection of its own.
@@ -63,13 +66,14 @@ class Watchdog:
     async def run(self) -> None:
         """Make rounds and lead chores until cancelled."""
         seconds = self.tick.total_seconds()
+        first = LOOK_AFTER * seconds * random.uniform(0.5, 1.0)
         rounds = chores.Rounds(self.line, self.tick)
         leading = chores.Leading(self.line, self.worker, lambda: rounds.on_duty)
         announcing = chores.Announcing(self.line, lambda: leading.leads)
         parts = [
-            asyncio.create_task(every(seconds, rounds, "the round")),
+            asyncio.create_task(every(seconds, rounds, "the round", first)),
             asyncio.create_task(every(max(seconds, 1.0), leading, "leading", LEAD_AFTER)),
-            asyncio.create_task(every(chores.ANNOUNCE_EVERY, announcing, "announcing")),
+            asyncio.create_task(every(chores.ANNOUNCE_EVERY, announcing, "announcing", first)),
         ]
         try:
             await asyncio.gather(*parts)

@@ -1,6 +1,7 @@
 """One claim, as often as it has to be asked for: when a reply is lost, the same claim id gives the same jobs.
 
-Of a worker with nothing to do the next one lies ready, and the wake-up itself sends it.
+Of a worker with nothing to do the next one lies ready, and the wake-up itself sends it. Of one with much to
+do it is sent behind the last, before the jobs of that are unwrapped.
 """
 
 import time
@@ -19,34 +20,36 @@ from faultline.worker.shelf import Shelf
 Take = Callable[[list[Row], UUID, float], None]
 """Given jobs, the claim that granted them, and when that was sent."""
 
+Follow = Callable[[int], None]
+"""Told that a claim came back full, with so many jobs, which are still to be taken."""
+
 
 class Claim:
     """Under one id from the first time it is sent to the last."""
 
-    def __init__(self, line: Carrier, shelf: Shelf, take: Take) -> None:
+    def __init__(self, line: Carrier, shelf: Shelf, room: int, take: Take, follow: Follow) -> None:
         self.id = uuid4()
         self.sent = time.monotonic()
         self.taken = False
         """True when its jobs are on the shelf."""
         self.call: Call[list[Claimed]] | None = None
-        """What is asked, where it was put down before it was sent; so are the next four."""
-        self.room = 0
+        """What is asked, where it was put down before it was sent; so are the next three."""
         self.wakes = 0
         """How many wake-ups there were when it was sent: of what came later it can know nothing."""
         self.had_none = False
         """Nothing was in hand when it was sent."""
         self._ahead: tuple[Early, Memory, Mapping[int, int]] | None = None
+        self.room = room
         self._line = line
         self._shelf = shelf
         self._take = take
+        self._follow = follow
         self._tries = 0
 
-    def put_down(
-        self, call: Call[list[Claimed]], room: int, memory: Memory, begins: Mapping[int, int]
-    ) -> bool:
+    def put_down(self, call: Call[list[Claimed]], memory: Memory, begins: Mapping[int, int]) -> bool:
         """Have it ready to be sent; False where the line cannot do that."""
-        self.call, self.room = call, room
-        if early := self._line.early(call, self._took):
+        self.call = call
+        if early := self._line.early(call, self):
             self._ahead = (early, memory, begins)
         return early is not None
 
@@ -55,15 +58,18 @@ class Claim:
         """Whether it was sent ahead of its turn."""
         return self._ahead is not None and self._ahead[0].was_sent
 
-    def send(self) -> None:
-        """Send what was put down, unless it is time to look from the floor and it does not."""
+    def send(self, coming: int = 0) -> None:
+        """Send what was put down, unless it is time to look from the floor and it does not.
+
+        With jobs that are coming, behind the claim that brings them.
+        """
         assert self._ahead is not None
         early, memory, begins = self._ahead
         self.sent = time.monotonic()
         if begins and self.sent >= memory.look_at:
             return
-        self.wakes, self.had_none = self._shelf.wakes, self._shelf.in_hand == 0
-        early.send()
+        self.wakes, self.had_none = self._shelf.wakes, self._shelf.in_hand + coming == 0
+        early.send(behind=coming > 0)
         if early.was_sent:
             memory.begin(begins)
 
@@ -78,7 +84,7 @@ class Claim:
             return await self._ahead[0].reply()
         if self._tries == 1:
             reach("claim.sending")
-            return await self._line.fetch(call, self._took)
+            return await self._line.fetch(call, self)
         # The first may be granted: the same claim id gives the same jobs, or a new claim.
         if kept := await self._line.fetch(_again(call)):
             return kept
@@ -86,8 +92,13 @@ class Claim:
         reach("claim.sending")
         return await self._line.fetch(call)
 
-    def _took(self, rows: list[Row]) -> None:
-        """Said in the moment of the reply: whoever awaits the claim comes to it later."""
+    def answered(self, rows: int) -> None:
+        """Said by the line, in the moment of the reply."""
+        if rows == self.room:
+            self._follow(rows)
+
+    def take(self, rows: list[Row]) -> None:
+        """Said next, by the line too: whoever awaits the claim comes to it later."""
         if rows:
             self._take(rows, self.id, self.sent)
             self.taken = True

@@ -14,7 +14,7 @@ from faultline.errors import FaultlineError
 from faultline.store.call import Call, Row
 from faultline.store.connect import aconnect, agreet
 from faultline.store.lean import LOOK_AGAIN_SECONDS, Heard
-from faultline.store.line import Early, Line, Then
+from faultline.store.line import Early, Line, Taker
 from faultline.worker.block import Lender
 from faultline.worker.board import Board
 from faultline.worker.lending import stores
@@ -30,8 +30,8 @@ class Carrier(Protocol):
     """
 
     async def run(self, call: Call[T]) -> T: ...
-    async def fetch(self, call: Call[Any], then: Then | None = None) -> list[Row]: ...
-    def early(self, call: Call[Any], then: Then) -> Early | None: ...
+    async def fetch(self, call: Call[Any], taker: Taker | None = None) -> list[Row]: ...
+    def early(self, call: Call[Any], taker: Taker) -> Early | None: ...
     async def close(self) -> None: ...
 
 

@@ -102,10 +102,9 @@ class Feeder:
                 self.woken.clear()
             full = await self._feed()
             self.claimed.set()
-            if self._closing.is_set():
-                return
             if full:
                 pause = PAUSE_FIRST
+            if full or self._ahead or self._closing.is_set():
                 continue
             await self._rest(min(pause, self._look_in()))
             pause = min(pause * 2, self._idle_poll if self.shelf.listening else self._poll)
@@ -132,21 +131,28 @@ class Feeder:
 
         Half of what an idle worker needs to begin is the way from there through the loop to the socket.
         """
-        if (
-            self.woken.is_set()
-            or not self.shelf.listening
-            or self._limited
-            or not (room := self.shelf.wanted())
-        ):
+        if self.woken.is_set() or not self.shelf.listening:
             return None
-        if tracing.tracer is not None or failpoints.are_armed():
-            return None  # both are told of a claim on its ordinary way
-        claim, memory = Claim(self.line, self.shelf, self.take), self._memories[""]
-        begins = memory.would_begin()
-        if not claim.put_down(self._call(claim.id, self._shared, room, begins), room, memory, begins):
-            return None
-        self.shelf.eager = claim.send
+        if claim := self._claim_ahead(self.shelf.wanted()):
+            self.shelf.eager = claim.send
         return claim
+
+    def _follow(self, coming: int) -> None:
+        """All that was asked for is coming: ask for more first, or the server waits while we unwrap it."""
+        if self._ahead or self._closing.is_set():
+            return
+        if claim := self._claim_ahead(self.shelf.wanted(coming)):
+            claim.send(coming)
+            self._ahead = claim if claim.was_sent else None
+
+    def _claim_ahead(self, room: int) -> Claim | None:
+        """The next claim, ready to be sent; None where it has to go its ordinary way."""
+        if not room or self._limited or tracing.tracer is not None or failpoints.are_armed():
+            return None  # the last two are told of a claim, on that way
+        claim, memory = Claim(self.line, self.shelf, room, self.take, self._follow), self._memories[""]
+        begins = memory.would_begin()
+        is_down = claim.put_down(self._call(claim.id, self._shared, room, begins), memory, begins)
+        return claim if is_down else None
 
     async def _feed(self) -> bool:
         """Claim for the queues without a limit, then for each that has one; True if any came back full."""
@@ -170,7 +176,8 @@ class Feeder:
         name = "" if queues is self._shared else queues[0]
         memory = self._memories[name]
         span = None if tracing.tracer is None else tracing.claiming(queues)
-        claim, self._ahead = self._ahead or Claim(self.line, self.shelf, self.take), None
+        ahead, self._ahead = self._ahead, None
+        claim = ahead or Claim(self.line, self.shelf, room, self.take, self._follow)
         call = claim.call or self._call(claim.id, queues, room, memory.begins(), span)
         rows = await self.outage.outlast(lambda: claim.ask(call))
         if claim.is_late and rows:

@@ -29,7 +29,7 @@ from faultline.worker.threads import Threads
 
 log = logging.getLogger("faultline.worker")
 
-YIELD_EVERY = 32
+YIELD_EVERY = 8
 """Handlers that never wait would keep the loop from everything else."""
 
 TURN_MAX = 0.01

@@ -117,19 +117,19 @@ class Shelf:
                 self.woken.set()
         self.ask_for_more()
 
-    def wanted(self) -> int:
+    def wanted(self, coming: int = 0) -> int:
         """How many more jobs to claim: for the free runners, plus what they finish in about 100 ms.
 
-        Never more than fits, and nothing while enough of it is still there, or while most of the room is
-        taken by outcomes that are being recorded: a few large claims cost less than many small ones.
+        Never more than fits, and nothing while enough of it is still there, or coming, or while most of the
+        room is taken by outcomes that are being recorded: a few large claims cost less than many small ones.
         """
-        ahead = self._ahead()
+        ahead, waiting = self._ahead(), len(self.buffer) + coming
         self._low_mark = max(ahead // 2, ahead - CLAIM_MAX)
         free = self.config.jobs_max - len(self.running) - len(self.abandoned)
-        missing = free + ahead - len(self.buffer)
-        if len(self.buffer) > self._low_mark or (self.buffer and self.board.room < missing // 2):
+        missing, room = free + ahead - waiting, self.board.room - coming
+        if waiting > self._low_mark or (waiting and room < missing // 2):
             return 0
-        most = self.board.room if self.left is None else min(self.board.room, self.left)
+        most = room if self.left is None else min(room, self.left - coming)
         return max(0, min(missing, most, CLAIM_MAX))
 
     def ask_for_more(self) -> None:

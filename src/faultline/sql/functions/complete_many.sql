@@ -17,6 +17,9 @@ declare
   places          tid[];
   their_results   text[];
   has_results     boolean := cardinality(array_remove(results, null)) > 0;   -- most handlers return nothing
+  nothing         faultline.document;   -- a null that is one already: made of a plain one it is checked, for each job
+  keys            text[];
+  keyed           bigint[];
   deleted         int;
 begin
   perform faultline.be_durable();
@@ -32,12 +35,13 @@ begin
   -- planner may read a whole index, by what it was told of the table. Nobody is waited for, so the order of locks is free.
   -- Locked in one statement and deleted in the next: a beat that came after the first began has made another version of
   -- its row, which is locked, and which the same statement would not see to delete.
-  select array_agg(done.id), array_agg(done.claim), array_agg(job.place), array_agg(done.result)
-  into through_ids, through_claims, places, their_results
+  select array_agg(done.id), array_agg(done.claim), array_agg(job.place), array_agg(done.result),
+         array_agg(job.key) filter (where job.key is not null), array_agg(done.id) filter (where job.key is not null)
+  into through_ids, through_claims, places, their_results, keys, keyed
   from unnest(complete_many.ids, complete_many.tokens, complete_many.claims, complete_many.results)
     as done (id, token, claim, result)
   cross join lateral (
-    select job.ctid as place
+    select job.ctid as place, job.key
     from faultline.active as job
     where job.id = done.id and job.token = done.token and job.claim = done.claim
     for no key update skip locked
@@ -55,19 +59,19 @@ begin
       max_attempts, crashes, outcome, task, key, args, result)
     select gone.id, 0, gone.token, gone.created_at, gone.claimed_at, moment, gone.claim, gone.lane, gone.claimed_by,
            gone.attempt, gone.max_attempts, gone.crashes, 'succeeded', gone.task, gone.key,
-           case when gone.lane <> all (outlined) then gone.args end,
+           case when gone.lane <> all (outlined) then gone.args else nothing end,
            case when has_results and gone.lane <> all (outlined)
-                then their_results[array_position(through_ids, gone.id)]::faultline.document end
+                then their_results[array_position(through_ids, gone.id)]::faultline.document else nothing end
     from gone
     where gone.lane <> all (silent)
-  ),
-  lapsed as (
-    update faultline.keys as named
-    set until = moment + named.keep_for
-    where named.key = any (array(select gone.key from gone where gone.key is not null))
-      and named.job_id = any (array(select gone.id from gone where gone.key is not null))
   )
   select count(*) into deleted from gone;
+
+  if keys is not null then
+    update faultline.keys as named
+    set until = moment + named.keep_for
+    where named.key = any (keys) and named.job_id = any (keyed);
+  end if;
 
   -- Named twice, a job is done once. Locked and not deleted cannot be, and must not commit.
   if deleted <> coalesce(cardinality(through_ids), 0)
