@@ -42,14 +42,45 @@ def test_what_was_passed_a_while_ago_is_stepped_over(clock):
 
     clock.now += 0.05
     assert memory.begins() == {}  # somebody may still commit behind it
-    clock.now += 0.3
+    clock.now += 0.2
     assert memory.begins() == {}  # and it was time to look from the floor
     clock.now += 0.05
     assert memory.begins() == {1: 10, 2: 9}
     assert memory.stepped_over
 
 
-def test_nobody_is_stepped_over_for_longer_than_a_tenth_of_a_second(clock):
+@pytest.mark.parametrize(("committed_after", "found_within"), [(0.05, 0.0), (0.45, 0.1), (5.0, 1.0)])
+def test_whoever_commits_late_is_found_soon_also_by_a_worker_that_is_never_idle(
+    clock, committed_after, found_within
+):
+    """A claim each 10 ms, each brings the next place; somebody drew place 10,000 and commits later."""
+    memory, late, place = Memory(), None, 9_700
+    for _ in range(1500):
+        clock.now += 0.01
+        begins = memory.begins().get(1, 0)
+        if place > 10_000 and late is None:
+            late = clock.now
+        if late is not None and clock.now >= late + committed_after and begins <= 10_000:
+            break
+        place += 1
+        memory.took([row(1, place)])
+
+    assert clock.now - (late + committed_after) <= found_within + 0.011
+
+
+def test_most_claims_of_a_worker_that_is_never_idle_step_over_what_they_passed(clock):
+    memory, walked = Memory(), []
+    for place in range(3000):
+        clock.now += 0.01
+        walked.append(place - memory.begins().get(1, 0))
+        memory.took([row(1, place)])
+
+    walked = walked[500:]
+    assert sorted(walked)[len(walked) // 2] <= 11  # a tenth of a second
+    assert sum(steps > 100 for steps in walked) <= len(walked) / 90  # from the floor, once a second
+
+
+def test_a_worker_with_nothing_to_do_looks_from_the_floor_each_tenth_of_a_second(clock):
     memory = Memory()
     memory.took([row(1, 7)])
     looks = []
@@ -140,7 +171,7 @@ def test_queues_that_are_looked_at_in_turn_are_found_empty_all_the_same(clock):
     """From the floor each is looked at ten times a second; that need never be in the same moment."""
     shelf = Shelf(quick(queues={"narrow": 1, "wide": 2, "free": None}))
 
-    async def nothing(call: Any, then: Any = None) -> list[Any]:
+    async def nothing(call: Any, taker: Any = None) -> list[Any]:
         return []
 
     async def ask() -> int:

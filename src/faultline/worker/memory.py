@@ -11,22 +11,36 @@ from typing import Final
 
 from faultline.store.call import Row
 
-LATE_SECONDS: Final = 0.25
-"""What was passed less long ago is looked at again: somebody may commit behind us."""
+LATE_SECONDS: Final = 0.1
+"""What was passed less long ago is looked at again, by each claim: somebody may commit behind us."""
 
 LOOK_SECONDS: Final = 0.1
-"""The longest that nobody looks from the floor: for those who commit later than that."""
+"""How often we look at more than that."""
+
+LATER_SECONDS: Final = 0.5 + LOOK_SECONDS
+"""What was passed less long ago is looked at by each look: those who commit within half a second meet one."""
+
+FLOOR_SECONDS: Final = 1.0
+"""The longest that nobody looks from the floor, at all there is."""
 
 LANES_MAX: Final = 32
+
+
+Passed = tuple[float, dict[int, int]]
+"""When, and how far in each lane."""
 
 
 class Memory:
     """How far each lane was claimed, a moment ago."""
 
     def __init__(self) -> None:
-        self._begins: dict[int, int] = {}
-        self._passed: deque[tuple[float, dict[int, int]]] = deque()
-        self._looked_at = 0.0
+        self._near: dict[int, int] = {}
+        self._far: dict[int, int] = {}
+        self._late: deque[Passed] = deque()
+        self._later: deque[Passed] = deque()
+        self._looked_at = self._floor_at = 0.0
+        self._is_fed = False
+        """Something came since the last claim was sent."""
         self.stepped_over = False
         """True when the last claim did not begin at the floor."""
 
@@ -39,19 +53,28 @@ class Memory:
     def would_begin(self) -> Mapping[int, int]:
         """The same for a claim that may not be sent: nothing is looked at by it."""
         now = time.monotonic()
-        while self._passed and self._passed[0][0] < now - LATE_SECONDS:
-            self._begins.update(self._passed.popleft()[1])
-        return self._begins if now < self.look_at and len(self._begins) <= LANES_MAX else {}
+        while self._late and self._late[0][0] < now - LATE_SECONDS:
+            self._near.update(self._late[0][1])
+            self._later.append(self._late.popleft())
+        while self._later and self._later[0][0] < now - LATER_SECONDS:
+            self._far.update(self._later.popleft()[1])
+        if now < self.look_at and len(self._near) <= LANES_MAX:
+            return self._near
+        # Who has work looks less far most of the time; who has none has the time to look at everything.
+        is_enough = self._is_fed and now < self._floor_at + FLOOR_SECONDS
+        return self._far if is_enough and len(self._far) <= LANES_MAX else {}
 
     def begin(self, begins: Mapping[int, int]) -> None:
         """A claim is sent that begins there."""
-        self.stepped_over = bool(begins)
-        if not begins:
+        self.stepped_over, self._is_fed = bool(begins), False
+        if begins is not self._near:
             self._looked_at = time.monotonic()
+        if not begins:
+            self._looked_at = self._floor_at = time.monotonic()
 
     @property
     def look_at(self) -> float:
-        """When to look from the floor again."""
+        """When to look again."""
         return self._looked_at + LOOK_SECONDS
 
     def took(self, rows: list[Row]) -> None:
@@ -59,4 +82,5 @@ class Memory:
         passed: dict[int, int] = {}
         for row in rows:
             passed[row[13]] = max(row[14] + 1, passed.get(row[13], 0))
-        self._passed.append((time.monotonic(), passed))
+        self._is_fed = True
+        self._late.append((time.monotonic(), passed))
