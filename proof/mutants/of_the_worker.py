@@ -45,6 +45,17 @@ MUTANTS = (
         (worker("asking", "self._shelf.in_hand + coming == 0", "self._shelf.in_hand == 0"),),
     ),
     Mutant(
+        "a worker begins its jobs in the order of their pages", "G13",
+        "tests/worker/test_concurrency.py::test_the_urgent_go_first",
+        (worker("asking", "self._take(in_line(rows),", "self._take(rows,"),),
+    ),
+    Mutant(
+        "a worker that is never idle never looks from the floor", "G1",
+        "tests/worker/test_memory.py"
+        "::test_whoever_commits_late_is_found_soon_also_by_a_worker_that_is_never_idle",
+        (worker("memory", "self._is_fed and now < self._floor_at + FLOOR_SECONDS", "self._is_fed"),),
+    ),
+    Mutant(
         "a broken line holds on to a number that others get", "G10",
         "tests/store/test_lean.py::test_a_line_that_was_reset_leaves_its_number_at_once",
         (Patch("store/lean.py", "            self.ended.set_exception(fault)\n            self.close()\n",

@@ -75,7 +75,7 @@ def _claimed(jobs: Sequence[rpc.Job], lease_ms: int) -> Iterator[Row]:
             None if own == lease_ms else timedelta(milliseconds=own),
             timedelta(milliseconds=job.timeout_ms) if job.HasField("timeout_ms") else None,
             job.retry if job.HasField("retry") else None, job.lane, job.place, job.trace or None,
-            *((0, job.pickup_us) if job.HasField("pickup_us") else (None, None)),
+            *((0, job.pickup_us) if job.HasField("pickup_us") else (None, None)), job.priority,
         )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """Rows in; leases, jobs and ledger entries out."""
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from faultline.job import JobInfo, JobState, LedgerEntry, Refusal
 from faultline.store.call import Row
@@ -29,6 +30,13 @@ class Claimed(NamedTuple):
     """Who enqueued it, the claim before, this claim: trace contexts, a line each; mostly nobody traces it."""
     due_at: Any = None
     claimed_at: Any = None
+    priority: int = 0
+
+
+LANE: Final = Claimed._fields.index("lane")
+PLACE: Final = Claimed._fields.index("pos")
+
+_urgency = itemgetter(Claimed._fields.index("priority"), PLACE)
 
 
 class Answer(NamedTuple):
@@ -222,8 +230,14 @@ def figures(rows: list[Row]) -> list[Figure]:
     return [Figure._make(row) for row in rows]
 
 
+def in_line(rows: list[Row]) -> list[Row]:
+    """What a claim gave, the urgent first, then in their line."""
+    rows.sort(key=_urgency)
+    return rows
+
+
 def claimed(rows: list[Row]) -> list[Claimed]:
-    return [Claimed._make(row) for row in rows]
+    return [Claimed._make(row) for row in in_line(rows)]
 
 
 def answers(rows: list[Row]) -> list[Answer]:

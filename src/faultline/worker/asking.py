@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from faultline.failpoints import reach
 from faultline.store.call import Call, Row
 from faultline.store.line import Early
-from faultline.store.rows import Claimed
+from faultline.store.rows import Claimed, in_line
 from faultline.worker.doors import Carrier
 from faultline.worker.memory import Memory
 from faultline.worker.shelf import Shelf
@@ -100,7 +100,7 @@ class Claim:
     def take(self, rows: list[Row]) -> None:
         """Said next, by the line too: whoever awaits the claim comes to it later."""
         if rows:
-            self._take(rows, self.id, self.sent)
+            self._take(in_line(rows), self.id, self.sent)
             self.taken = True
 
 

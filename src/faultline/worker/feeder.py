@@ -244,7 +244,7 @@ class Feeder:
         told = hears(logging.DEBUG)
         # fmt: off
         for (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, timeout,
-             retry, _, _, trace, _, _) in rows:
+             retry, _, _, trace, _, _, _) in rows:
             lease_for = self._lease if own is None else self._own_lease(own)
             spec = find(task)
             if timeout is None and spec is not None:

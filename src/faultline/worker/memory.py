@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from faultline.store.call import Row
+from faultline.store.rows import LANE, PLACE
 
 LATE_SECONDS: Final = 0.1
 """What was passed less long ago is looked at again, by each claim: somebody may commit behind us."""
@@ -81,6 +82,6 @@ class Memory:
         """A claim gave these: in each lane everything up to them was taken, by us or by others."""
         passed: dict[int, int] = {}
         for row in rows:
-            passed[row[13]] = max(row[14] + 1, passed.get(row[13], 0))
+            passed[row[LANE]] = max(row[PLACE] + 1, passed.get(row[LANE], 0))
         self._is_fed = True
         self._late.append((time.monotonic(), passed))

@@ -16,11 +16,10 @@ from faultline.errors import FaultlineError
 from faultline.lease import Lease
 from faultline.remote.serving.bell import Bell, Waiter
 from faultline.remote.serving.granting import Granted, granted
-from faultline.remote.serving.lanes import Lanes
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
 from faultline.store.call import Call, Row
-from faultline.store.rows import Claimed
+from faultline.store.rows import Claimed, in_line
 from faultline.store.run import AsyncStore
 
 log = logging.getLogger("faultline.remote")
@@ -60,7 +59,6 @@ class Assigner:
     def __init__(self, store: AsyncStore, bell: Bell) -> None:
         self._store = store
         self._bell = bell
-        self._lanes = Lanes(store)
         self._handing_back = asyncio.Semaphore(RELEASES_AT_ONCE)
 
     async def assign(self, wish: Wish, waiter: Waiter) -> Granted:
@@ -76,8 +74,7 @@ class Assigner:
                 if found:
                     self._bell.pass_on(waiter)
                 if found or not await self._shall_look_again(waiter, before, until):
-                    priorities = await self._lanes.of(rows)
-                    return granted(rows, wish.claim.bytes, wish.lease, wish.timeout, waited_ms, priorities)
+                    return granted(rows, wish.claim.bytes, wish.lease, wish.timeout, waited_ms)
 
     async def _shall_look_again(self, waiter: Waiter, before: int, until: float) -> bool:
         """Wait for work; False when the wait is over, or the waiter was let go."""
@@ -110,7 +107,7 @@ def _claim(wish: Wish) -> Call[list[Row]]:
         wish.queues, wish.room, lease=wish.lease, claim=wish.claim, worker=wish.worker, timeout=wish.timeout,
         again=wish.again, begins=wish.begins, trace=wish.trace,
     )  # fmt: skip
-    return Call(claim.name, claim.args, read=list, raw_moments=True)
+    return Call(claim.name, claim.args, read=in_line, raw_moments=True)
 
 
 def _allowed(wish: Wish, rows: list[Row]) -> list[Row]:

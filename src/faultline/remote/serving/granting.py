@@ -1,6 +1,6 @@
 """Granting: rows of a claim in, the message with its jobs out. The jobs of every worker go through here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
@@ -11,9 +11,6 @@ from faultline.store.call import Row
 
 AROUND_BYTES: Final = 8
 """What stands around a job in a message, at most."""
-
-
-UNKNOWN: Final[Mapping[int, int]] = {}
 
 
 class Granted(NamedTuple):
@@ -34,29 +31,17 @@ def nothing() -> Granted:
 
 
 def granted(
-    rows: Sequence[Row],
-    claim: bytes,
-    lease: timedelta,
-    timeout: timedelta,
-    waited_ms: int,
-    priorities: Mapping[int, int] = UNKNOWN,
+    rows: Sequence[Row], claim: bytes, lease: timedelta, timeout: timedelta, waited_ms: int
 ) -> Granted:
-    """The answer to an Ask. Its id is for whoever sends it to fill in; priorities are told by lane."""
+    """The answer to an Ask. Its id is for whoever sends it to fill in."""
     answer = worker_pb2.ToWorker()
     # Written in place: a message that is put into another is copied, with all that is in it.
     answer.assignments.waited_ms = waited_ms
-    _write(answer.assignments.jobs, rows, claim, lease, timeout, priorities)
+    _write(answer.assignments.jobs, rows, claim, lease, timeout)
     return Granted(answer, rows, claim)
 
 
-def _write(
-    jobs: Any,
-    rows: Sequence[Row],
-    claim: bytes,
-    lease: timedelta,
-    timeout: timedelta,
-    priorities: Mapping[int, int],
-) -> None:
+def _write(jobs: Any, rows: Sequence[Row], claim: bytes, lease: timedelta, timeout: timedelta) -> None:
     """Add a job for each row.
 
     Those of one claim are much alike. What they share is put down once and copied, which takes a third of the
@@ -65,11 +50,11 @@ def _write(
     forms: dict[Row, worker_pb2.Job] = {}
     # fmt: off
     for (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, hard_end, retry,
-         lane, pos, trace, due_at, claimed_at) in rows:
-        alike = (token, attempt, attempts, crashes, task, queue, own, hard_end, retry, lane)
+         lane, pos, trace, due_at, claimed_at, priority) in rows:
+        alike = (token, attempt, attempts, crashes, task, queue, own, hard_end, retry, lane, priority)
         form = forms.get(alike)
         if form is None:
-            form = forms[alike] = _form(alike, claim, lease, timeout, priorities.get(lane))
+            form = forms[alike] = _form(alike, claim, lease, timeout)
         job = jobs.add()
         job.CopyFrom(form)
         job.id = id
@@ -85,11 +70,9 @@ def _write(
     # fmt: on
 
 
-def _form(
-    alike: Row, claim: bytes, lease: timedelta, timeout: timedelta, priority: int | None
-) -> worker_pb2.Job:
+def _form(alike: Row, claim: bytes, lease: timedelta, timeout: timedelta) -> worker_pb2.Job:
     """What jobs of one claim have in common."""
-    token, attempt, attempts, crashes, task, queue, own, hard_end, retry, lane = alike
+    token, attempt, attempts, crashes, task, queue, own, hard_end, retry, lane, priority = alike
     until = timeout if hard_end is None else hard_end
     return worker_pb2.Job(
         token=token, claim=claim, task=task, queue=queue, attempt=attempt, max_attempts=attempts,
