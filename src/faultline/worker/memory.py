@@ -76,7 +76,7 @@ class Memory:
     @property
     def look_at(self) -> float:
         """When to look again."""
-        return self._looked_at + LOOK_SECONDS
+        return min(self._looked_at + LOOK_SECONDS, self._floor_at + FLOOR_SECONDS)
 
     def took(self, rows: list[Row]) -> None:
         """A claim gave these: in each lane everything up to them was taken, by us or by others."""
