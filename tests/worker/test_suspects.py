@@ -117,9 +117,11 @@ def test_an_import_that_dies_in_a_child_is_no_crash_of_the_job(database, store, 
     import only_here  # type: ignore[import-not-found]
 
     job = suspect(database, store, "fragile")
-    assert drain(database, *only_here.app.registry) == 0
+    with working(database, *only_here.app.registry):
+        eventually(lambda: state_of(store, job) == "succeeded", 30)
 
-    assert outcomes(store, job) == ["released", "succeeded"]
+    # Where the system is slow to give us a process, it is put off first.
+    assert [ending for ending in outcomes(store, job) if ending != "snoozed"] == ["released", "succeeded"]
     info = store.run(calls.get(job))
     assert (info.result, info.crashes) == (os.getpid(), 1)
 
