@@ -151,7 +151,7 @@ MUTANTS = (
     Mutant(
         "a session that was told to forget its statements is believed to know them", "G1",
         "tests/store/test_spoken.py::test_a_session_that_was_told_to_forget_its_statements_is_told_them_again",
-        (Patch("store/spoken.py", "            self._names.clear()\n", "            raise RuntimeError\n"),),
+        (Patch("store/spoken.py", "DISCARD ALL\n            self._names.clear()\n", "\n            raise RuntimeError\n"),),
         red_by=("RuntimeError",),
     ),
     Mutant(

@@ -14,7 +14,7 @@ MUTANTS = (
     Mutant(
         "a wake-up behind an early claim is taken for answered by it", "G1",
         f"{EARLY}::test_a_wake_up_that_comes_behind_an_early_claim_is_followed_by_another_claim",
-        (worker("feeder", "if not self._ahead or self._ahead.wakes == self.shelf.wakes:", "if True:"),),
+        (worker("feeder", "if not self._ahead or self._ahead[0].wakes == self.shelf.wakes:", "if True:"),),
     ),
     Mutant(
         "a worker that leaves does not hear its early claim out", "G8",
@@ -23,25 +23,40 @@ MUTANTS = (
     ),
     Mutant(
         "two speak over one line, the second into an early call", "G7",
-        f"{EARLY}::test_whoever_comes_behind_an_early_call_waits_for_its_end",
-        (Patch("store/line.py", "await self._early.ended()", "pass"),),
+        f"{BEHIND}::test_whoever_comes_behind_them_in_the_ordinary_way_waits_for_the_last",
+        (Patch("store/line.py", "while early is None and self._early is not None and", "while False and self._early is not None and"),),
+        red_by=("OperationalError", "ServerUnavailable"),
     ),
     Mutant(
-        "a call that was followed takes the socket from the one behind it", "G7",
-        f"{BEHIND}::test_calls_behind_one_another_are_answered_in_their_order_before_anybody_elses",
-        (Patch("store/lean.py", "        if self.is_followed:\n            return\n", ""),),
-        red_by=("TimeoutError",),
+        "the reply to a call that was given up is heard by the next", "G3",
+        f"{BEHIND}::test_nobody_hears_the_reply_to_another",
+        (Patch("store/lean.py", "            self.next.fail()", "            self.next.begin()"),),
+    ),
+    Mutant(
+        "a line that is closed goes on listening for what is under way", "G10",
+        f"{BEHIND}::test_a_line_that_is_closed_leaves_its_number_though_calls_are_under_way",
+        (Patch("store/lean.py", "            talk.fail()  # or", "            pass  # or"),),
+    ),
+    Mutant(
+        "claims under way are forgotten when there is asked for more", "G9",
+        f"{BEHIND}::test_claims_under_way_count_for_the_room_that_is_left",
+        (worker("feeder", "coming = sum(rooms)", "coming = 0"),),
+    ),
+    Mutant(
+        "a claim that lay ready for long does not look back", "G1",
+        "tests/worker/test_memory.py::test_a_claim_that_lay_ready_for_too_long_is_not_sent",
+        (worker("memory", "return now >= self.look_at", "return False"),),
     ),
     Mutant(
         "the end of an early call is taken for the end of the one behind it", "G7",
-        f"{BEHIND}::test_calls_behind_one_another_are_answered_in_their_order_before_anybody_elses",
+        f"{BEHIND}::test_whoever_comes_behind_them_in_the_ordinary_way_waits_for_the_last",
         (Patch("store/line.py", "            if self._early is early:\n                self._early = None\n",
                "            self._early = None\n"),),
-        red_by=("OperationalError",),
+        red_by=("OperationalError", "ServerUnavailable"),
     ),
     Mutant(
         "jobs that are coming are not in hand", "G1",
-        f"{BEHIND}::test_a_claim_that_follows_jobs_knows_that_something_is_in_hand",
+        f"{BEHIND}::test_a_claim_that_is_sent_behind_others_knows_that_something_is_coming",
         (worker("asking", "self._shelf.in_hand + coming == 0", "self._shelf.in_hand == 0"),),
     ),
     Mutant(
@@ -76,7 +91,7 @@ MUTANTS = (
         "a worker that is to stop when all is done takes what it stepped over for nothing", "G1",
         "tests/worker/test_memory.py"
         "::test_a_worker_that_is_to_stop_when_all_is_done_looks_from_the_floor_before_it_says_so",
-        (worker("feeder", "if not rows and not memory.stepped_over:", "if not rows:"),),
+        (worker("feeder", "if not rows and not claim.stepped_over:", "if not rows:"),),
     ),
     Mutant(
         "a commit whose reply was lost is told as a failure", "G7",

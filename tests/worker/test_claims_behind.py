@@ -1,18 +1,23 @@
-"""A worker with much to do sends its next claim behind the last, before it unwraps what that brought."""
+"""A worker with much to do sends its next claims, and its next batches, before the last ones are answered."""
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 import uvloop
 
 from faultline.config import WorkerConfig
+from faultline.errors import FaultlineError, ServerUnavailable
 from faultline.job import Job
 from faultline.store import calls
 from faultline.store.line import Early, Line
 from faultline.worker.asking import Claim
+from faultline.worker.feeder import Feeder
 from faultline.worker.memory import Memory
 from faultline.worker.shelf import Shelf
 from tests.support import LEASE, enqueue, new_job
@@ -28,87 +33,252 @@ def shelf() -> Iterator[Shelf]:
     shelf.board.close()
 
 
-def claim(room: int = 1, queue: str = "default") -> Any:
-    return calls.claim([queue], room, lease=LEASE, claim=uuid4())
-
-
-class Chain:
-    """Sends one early call behind another, as often as it is told to; keeps what came, in its order."""
-
-    def __init__(self, line: Line, links: int) -> None:
-        self.line = line
-        self.links = links
-        self.sent: list[Early] = []
-        self.came: list[Any] = []
-
-    def answered(self, rows: int) -> None:
-        self.came.append(rows)
-        if self.links:
-            self.links -= 1
-            early = self.line.early(claim(), self)
-            assert early is not None
-            early.send(behind=True)
-            assert early.was_sent
-            self.sent.append(early)
-
-    def take(self, rows: list[Any]) -> None:
-        self.came.append([row[0] for row in rows])
-
-
 @pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("faultline.store.lean.LOOK_AGAIN_SECONDS", 60.0)  # nobody is saved by looking again
     return request.param
 
 
-def test_calls_behind_one_another_are_answered_in_their_order_before_anybody_elses(database, store, run):
-    jobs = [enqueue(store, task="work") for _ in range(3)]
+def claim(room: int = 1, queue: str = "default") -> Any:
+    return calls.claim([queue], room, lease=LEASE, claim=uuid4())
 
-    async def ask() -> tuple[Chain, list[Any]]:
-        line = Line(database)
-        await line.run(claim(queue="nobody-is-here"))
-        chain = Chain(line, links=2)
+
+def nobody_is_there() -> Any:
+    return claim(queue="nobody-is-here")
+
+
+class Taken:
+    """Keeps what came, in its order; with links, another call is sent from there."""
+
+    def __init__(self, line: Line, links: int = 0) -> None:
+        self.line = line
+        self.links = links
+        self.sent: list[Early] = []
+        self.came: list[int] = []
+
+    def send(self, call: Any = None) -> Early:
+        early = self.line.early(call or claim(), self)
+        assert early is not None
+        early.send()
+        assert early.was_sent
+        self.sent.append(early)
+        return early
+
+    def take(self, rows: list[Any]) -> None:
+        self.came += [row[0] for row in rows]
+        if self.links:
+            self.links -= 1
+            self.send()
+
+
+@contextlib.asynccontextmanager
+async def connected(database: str) -> Any:
+    line = Line(database)
+    await line.run(nobody_is_there())
+    try:
         async with asyncio.timeout(SOON):
-            await line.fetch(claim(), chain)
-            await chain.sent[0].reply()
-            others = await line.run(claim(queue="nobody-is-here"))  # waits for the last of them
-            assert chain.came[-1] == [jobs[2]]
-            await chain.sent[1].reply()
+            yield line
+    finally:
         await line.close()
-        return chain, others
-
-    chain, others = run(ask())
-    assert chain.came == [1, [jobs[0]], 1, [jobs[1]], 1, [jobs[2]]]
-    assert others == []
 
 
-def test_wake_ups_are_heard_behind_a_chain_of_calls(database, store, run):
-    enqueue(store, task="work")
-    enqueue(store, task="work")
+@contextlib.contextmanager
+def locked(database: str) -> Iterator[None]:
+    """Whoever claims has to wait."""
+    with psycopg.connect(database) as other:
+        other.execute("lock table faultline.active in access exclusive mode")
+        yield
+
+
+def test_calls_are_sent_before_the_first_is_answered_and_answered_in_their_order(database, store, run):
+    jobs = [enqueue(store, task="work") for _ in range(4)]
 
     async def ask() -> None:
-        line, heard = Line(database), asyncio.Queue[str | None]()
-        line.tell(heard.put_nowait)
-        await line.run(claim(queue="nobody-is-here"))
-        chain = Chain(line, links=1)
-        async with asyncio.timeout(SOON):
-            await line.fetch(claim(), chain)
-            await chain.sent[0].reply()
-            await asyncio.to_thread(store.run, calls.wake("default"))
-            while await heard.get() != "default":
-                pass
-        await line.close()
+        async with connected(database) as line:
+            taken = Taken(line)
+            with locked(database):
+                early = [taken.send() for _ in range(3)]
+                await asyncio.sleep(0.1)
+                assert taken.came == []
+            replies = [await each.reply() for each in early]
+            assert [rows[0][0] for rows in replies] == taken.came == jobs[:3]
+            assert [row[0] for row in await line.run(claim())] == jobs[3:]  # the line goes on as any other
 
     run(ask())
 
 
-def test_a_drain_claims_behind_its_claims_and_does_all_in_line(database, store, monkeypatch):
-    followed: list[bool] = []
+def test_whoever_comes_behind_them_in_the_ordinary_way_waits_for_the_last(database, store, run):
+    jobs = [enqueue(store, task="work") for _ in range(3)]
+
+    async def ask() -> None:
+        async with connected(database) as line:
+            taken = Taken(line)
+            first = taken.send()
+            while not taken.came:  # noqa: ASYNC110 - it is told, not awaited
+                await asyncio.sleep(0.001)
+            with locked(database):
+                second = taken.send()
+                await first.reply()
+                other = asyncio.create_task(line.run(nobody_is_there()))
+                await asyncio.sleep(0.1)
+                third = taken.send()  # before the other had its turn
+            assert await other == []
+            assert taken.came == jobs
+            await second.reply()
+            await third.reply()
+
+    run(ask())
+
+
+def test_wake_ups_are_heard_behind_them(database, store, run):
+    enqueue(store, task="work")
+    enqueue(store, task="work")
+
+    async def ask() -> None:
+        heard = asyncio.Queue[str | None]()
+        async with connected(database) as line:
+            line.tell(heard.put_nowait)
+            await line.run(nobody_is_there())
+            taken = Taken(line, links=1)
+            await line.fetch(claim(), taken)
+            await taken.sent[0].reply()
+            await asyncio.to_thread(store.run, calls.wake("default"))
+            while await heard.get() != "default":
+                pass
+
+    run(ask())
+
+
+def test_what_is_refused_is_no_matter_of_those_behind_it(database, store, run):
+    job = enqueue(store, task="work")
+
+    async def ask() -> None:
+        async with connected(database) as line:
+            taken = Taken(line)
+            wrong, right = taken.send(claim(room=0)), taken.send()
+            with pytest.raises(FaultlineError):
+                await wrong.reply()
+            assert [row[0] for row in await right.reply()] == [job]
+
+    run(ask())
+
+
+def test_nobody_hears_the_reply_to_another(database, store, run):
+    """When one is given up its reply is still to come, and the next would take it for its own."""
+    enqueue(store, task="work")
+
+    async def ask() -> None:
+        taken: list[Any] = []
+        async with connected(database) as line:
+            spoken = line._conn.spoken
+            first, second = (line._conn.say(spoken.put_down(claim()), taken.append) for _ in range(2))
+            time.sleep(0.2)  # noqa: ASYNC251 - both are answered before anybody had a turn to read
+            first.close()
+            with pytest.raises(psycopg.OperationalError):
+                await second.ended
+            assert taken == []
+
+    run(ask())
+
+
+def test_one_that_is_given_up_takes_the_connection_with_it(database, store, run):
+    enqueue(store, task="work")
+
+    async def ask() -> None:
+        async with connected(database) as line:
+            taken = Taken(line)
+            with locked(database):
+                first, second = taken.send(), taken.send()
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.2):
+                        await first.reply()
+                with pytest.raises(ServerUnavailable):
+                    await second.reply()
+            assert taken.came == []
+            await line.run(nobody_is_there())  # over another connection
+
+    run(ask())
+
+
+def test_a_server_that_goes_away_is_told_to_all_of_them(database, store, db, run):
+    async def ask() -> None:
+        async with connected(database) as line:
+            taken = Taken(line)
+            with locked(database):
+                early = [taken.send() for _ in range(3)]
+                await asyncio.sleep(0.1)
+                db.execute(
+                    "select pg_terminate_backend(pid) from pg_stat_activity"
+                    " where datname = current_database() and query ~ 'faultline.claim'"
+                    " and pid <> pg_backend_pid()"
+                )
+                for each in early:
+                    with pytest.raises(ServerUnavailable):
+                        await each.reply()
+
+    run(ask())
+
+
+def test_a_line_that_is_closed_leaves_its_number_though_calls_are_under_way(database, store, run):
+    """The next connection gets that number, and the loop takes it for the old one: uvloop aborts."""
+
+    async def ask() -> None:
+        async with connected(database) as line:
+            taken = Taken(line)
+            with locked(database):
+                early = [taken.send() for _ in range(2)]
+                number = early[0].conn.pgconn.socket
+                await line.close()
+                assert not asyncio.get_running_loop().remove_reader(number)
+                for each in early:
+                    with pytest.raises(ServerUnavailable):
+                        await each.reply()
+
+    run(ask())
+
+
+def test_a_session_that_was_told_to_forget_is_of_this_moment(database, store, run):
+    job = enqueue(store, task="work")
+
+    async def ask() -> None:
+        async with connected(database) as line:
+            taken = Taken(line)
+            for _ in range(2):
+                await taken.send(nobody_is_there()).reply()
+            assert line._conn is not None
+            await line._conn.execute("deallocate all")
+            forgotten = [taken.send(nobody_is_there()) for _ in range(2)]
+            for each in forgotten:
+                with pytest.raises(ServerUnavailable):
+                    await each.reply()
+            assert [row[0] for row in await taken.send().reply()] == [job]
+
+    run(ask())
+
+
+def test_batches_are_run_one_behind_the_other(database, store, run):
+    jobs = [enqueue(store, task="work") for _ in range(2)]
+
+    async def ask() -> None:
+        async with connected(database) as line:
+            with locked(database):
+                both = [asyncio.create_task(line.run_in_line(claim())) for _ in range(2)]
+                await asyncio.sleep(0.1)
+                assert not any(each.done() for each in both)
+                assert line._conn is not None
+                assert line._conn.spoken._in_line == 2
+            assert [(await each)[0].id for each in both] == jobs
+
+    run(ask())
+
+
+def test_a_drain_claims_ahead_and_does_all_in_line(database, store, monkeypatch):
+    under_way: list[int] = []
     send = Early.send
 
-    def told_of(self: Early, *, behind: bool = False) -> None:
-        send(self, behind=behind)
-        followed.append(behind and self.was_sent)
+    def told_of(self: Early) -> None:
+        send(self)
+        under_way.append(self.conn.spoken._in_line)
 
     monkeypatch.setattr(Early, "send", told_of)
     done: list[int] = []
@@ -121,24 +291,42 @@ def test_a_drain_claims_behind_its_claims_and_does_all_in_line(database, store, 
 
     assert len(done) == 6000
     assert done == sorted(done)
-    assert True in followed
+    assert max(under_way) >= 2
 
 
-def test_a_claim_that_follows_jobs_knows_that_something_is_in_hand(shelf):
-    """Though its jobs are not on the board yet: what is given back of them it has not seen."""
+def test_claims_under_way_count_for_the_room_that_is_left(database, store, monkeypatch):
+    waiting: list[int] = []
+    take = Feeder.take
+
+    def told_of(self: Feeder, *rest: Any) -> None:
+        take(self, *rest)
+        waiting.append(len(self.shelf.buffer))
+
+    monkeypatch.setattr(Feeder, "take", told_of)
+
+    async def work(job: Job) -> None: ...
+
+    store.run(calls.enqueue_many([new_job(task="work")] * 6000))
+    drain(database, work, config=quick(jobs_max=1, buffer_max=600))
+
+    assert 300 < max(waiting) <= 601
+
+
+def test_a_claim_that_is_sent_behind_others_knows_that_something_is_coming(shelf):
+    """Though those jobs are not on the board yet: what is given back of them it has not seen."""
 
     class EarlyClaim:
         was_sent = False
 
-        def send(self, *, behind: bool = False) -> None:
-            self.was_sent = behind
+        def send(self) -> None:
+            self.was_sent = True
 
     class Carries:
         def early(self, call: Any, taker: Any) -> Any:
             return EarlyClaim()
 
     async def ask() -> Claim:
-        follower = Claim(Carries(), shelf, 5, lambda *_: None, lambda _: None)  # type: ignore[arg-type]
+        follower = Claim(Carries(), shelf, 5, lambda *_: None, lambda: None)  # type: ignore[arg-type]
         assert follower.put_down(claim(5), Memory(), {})
         follower.send(coming=5)
         return follower
@@ -157,3 +345,24 @@ def test_jobs_that_are_coming_count_as_if_they_were_there(shelf):
     shelf.left = 700
     assert shelf.wanted(coming=500) == 200
     assert shelf.wanted(coming=700) == 0
+
+
+def test_the_time_a_worker_waits_for_jobs_does_not_count_against_its_runners(shelf, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("faultline.worker.shelf.time.monotonic", lambda: clock[0])
+
+    async def idle() -> None:
+        waiting = asyncio.create_task(shelf.until_filled())
+        await asyncio.sleep(0)
+        clock[0] += 0.02
+        shelf.go_on_measuring()  # jobs come
+        waiting.cancel()
+
+    shelf._measured, shelf._idle_since = (clock[0], 0), clock[0]
+    for _ in range(10):
+        clock[0] += 0.01
+        shelf.finished_count += 100
+        asyncio.run(idle())
+
+    shelf.wanted()
+    assert shelf._rate == pytest.approx(10_000)

@@ -92,6 +92,31 @@ def test_a_worker_with_nothing_to_do_looks_from_the_floor_each_tenth_of_a_second
     assert not all(looks[10:])
 
 
+def test_a_claim_that_lay_ready_for_too_long_is_not_sent(clock):
+    """It was put down to begin at a place behind which it is time to look by now."""
+    memory = Memory()
+    memory.took([row(1, 7)])
+    clock.now += 0.2
+    assert memory.begins() == {}
+    clock.now += 0.05
+    near = memory.would_begin()
+    assert near == {1: 8}
+    assert not memory.is_overtaken(near)
+    clock.now += 0.1
+    assert memory.is_overtaken(near)
+
+    clock.now += 1.0
+    assert memory.begins() == {}
+    memory.took([row(1, 9)])
+    clock.now += 0.15
+    far = memory.would_begin()
+    assert far == {1: 8}
+    assert not memory.is_overtaken(far)
+    clock.now += 1.0
+    assert memory.is_overtaken(far)
+    assert not memory.is_overtaken({})
+
+
 def test_with_very_many_lanes_every_claim_looks_from_the_floor(clock):
     memory = Memory()
     memory.took([row(lane, 7) for lane in range(100)])

@@ -41,6 +41,9 @@ class LateLine:
     async def run(self, call: Call[T]) -> T:
         return call.read(await self.fetch(call))
 
+    async def run_in_line(self, call: Call[T]) -> T:
+        return await self.run(call)
+
     async def fetch(self, call: Call[Any], taker: Taker | None = None) -> list[Row]:
         if self._barrier is not None and call.args["ids"].values:
             barrier, self._barrier = self._barrier, None

@@ -54,6 +54,10 @@ class RemoteLine:
         """Carry one call."""
         return call.read(await self.fetch(call))
 
+    async def run_in_line(self, call: Call[T]) -> T:
+        """The same: a server has the next when it has answered the last."""
+        return await self.run(call)
+
     async def fetch(self, call: Call[Any], taker: Taker | None = None) -> list[Row]:
         """Carry one call; the rows that the database would have given."""
         async with self._turn:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
-from psycopg import AsyncConnection, Connection, OperationalError
+from psycopg import AsyncConnection, Connection, Error, OperationalError
 from psycopg.abc import PQGen
 from psycopg.pq import ConnStatus, TransactionStatus
 from psycopg.pq.abc import PGconn
 from psycopg.waiting import Ready, Wait
 
-from faultline.store.spoken import Spoken
+from faultline.store.call import Row
+from faultline.store.spoken import Message, Spoken, Take
 
 T = TypeVar("T")
 
@@ -38,8 +39,8 @@ class LeanConnection(AsyncConnection[Any]):
 
     _ear: Callable[[], None] | None = None
     """Called when bytes come that nobody has asked for."""
-    _talk: "Talk[Any] | None" = None
-    """The last that was begun."""
+    _talks: "tuple[Talk[Any], ...]" = ()
+    """Those that are under way: the first has the socket, the others wait for it."""
 
     @cached_property
     def spoken(self) -> Spoken:
@@ -77,6 +78,8 @@ class LeanConnection(AsyncConnection[Any]):
             self._ear()
 
     async def close(self) -> None:
+        for talk in self._talks:
+            talk.fail()  # or the loop would listen to a socket that is gone
         if self._ear is not None and self.pgconn.status == ConnStatus.OK:
             asyncio.get_running_loop().remove_reader(self.pgconn.socket)
         self._ear = None
@@ -85,14 +88,25 @@ class LeanConnection(AsyncConnection[Any]):
     async def wait(self, gen: PQGen[T], interval: float = 0.0, timeout: float | None = None) -> T:
         if timeout is not None:
             return await super().wait(gen, interval or 0.1, timeout)
-        return await self.reply(self.speak(gen))
+        return await self.reply(self._begin(gen))
 
-    def speak(self, gen: PQGen[T]) -> "Talk[T]":
-        """Begin to carry a generator of the driver, here and now; `reply` waits for what comes of it."""
-        if self._talk is not None:
-            self._talk.is_followed = True
-        self._talk = talk = Talk(gen, self.pgconn, self._ear)
-        talk.go_on(None)
+    def say(self, message: Message, take: Take | None) -> "Talk[list[Row]]":
+        """Say something in line, here and now; `reply` waits for what comes of it."""
+        try:
+            hearing = self.spoken.say(message, take)
+        except Error as fault:
+            hearing = _nobody_hears(fault)
+        return self._begin(hearing)
+
+    def _begin(self, gen: PQGen[T]) -> "Talk[T]":
+        """Carry a generator of the driver: now, or when the last one has come to its end."""
+        before = tuple(talk for talk in self._talks if talk.is_under_way)
+        talk = Talk(gen, self.pgconn, self._ear)
+        self._talks = (*before, talk)
+        if before:
+            before[-1].next = talk
+        else:
+            talk.begin()
         return talk
 
     async def reply(self, talk: "Talk[T]") -> T:
@@ -106,8 +120,6 @@ class LeanConnection(AsyncConnection[Any]):
             raise
         finally:
             talk.close()
-            if self._talk is talk:
-                self._talk = None
 
 
 class PlainConnection(Connection[Any]):
@@ -117,6 +129,11 @@ class PlainConnection(Connection[Any]):
     def spoken(self) -> Spoken:
         """Calls without a cursor, on this connection."""
         return Spoken(self)
+
+
+def _nobody_hears(fault: Error) -> PQGen[list[Row]]:
+    yield from ()
+    raise fault
 
 
 class Talk(Generic[T]):
@@ -129,16 +146,25 @@ class Talk(Generic[T]):
     def __init__(self, gen: PQGen[T], pgconn: PGconn, ear: Callable[[], None] | None) -> None:
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[T] = self._loop.create_future()
+        self.next: Talk[Any] | None = None
+        """Who has the socket after this one."""
         self._gen = gen
         self._pgconn = pgconn
         self._fileno = pgconn.socket
         self._ear = ear
         self._reads = self._writes = self._left = False
-        self.is_followed = False
-        """Another has begun, behind the last word of this one: the socket is its."""
-        self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
+        self._alarm: asyncio.TimerHandle | None = None
 
-    def go_on(self, ready: Ready | None) -> None:
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it has the socket, or is to have it."""
+        return not self._left
+
+    def begin(self) -> None:
+        self._look_again_later()
+        self._go_on(None)
+
+    def _go_on(self, ready: Ready | None) -> None:
         """The socket is ready; None for the first step."""
         if self.ended.done():
             return
@@ -154,21 +180,24 @@ class Talk(Generic[T]):
     def _listen(self, wanted: Wait) -> None:
         try:
             if wanted & _READABLE and not self._reads:
-                self._loop.add_reader(self._fileno, self.go_on, Ready.R)
+                self._loop.add_reader(self._fileno, self._go_on, Ready.R)
                 self._reads = True
             if bool(wanted & _WRITABLE) != self._writes:
                 self._writes = not self._writes
                 if self._writes:
-                    self._loop.add_writer(self._fileno, self.go_on, Ready.W)
+                    self._loop.add_writer(self._fileno, self._go_on, Ready.W)
                 else:
                     self._loop.remove_writer(self._fileno)
         except (OSError, RuntimeError) as gone:  # the latter is uvloop's word for a socket that was reset
             raise OperationalError("connection socket closed") from gone
 
+    def _look_again_later(self) -> None:
+        self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
+
     def _look_again(self) -> None:
         """Have the driver read: where there is nothing it waits on, where nobody is any more it says so."""
-        self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
-        self.go_on(Ready.R)
+        self._look_again_later()
+        self._go_on(Ready.R)
 
     @property
     def _goes_on(self) -> bool:
@@ -176,16 +205,26 @@ class Talk(Generic[T]):
         return self.ended.done() and not self.ended.cancelled() and self._pgconn.status == ConnStatus.OK
 
     def close(self) -> None:
-        """Leave the socket to whoever listens between calls; said twice, it is left once."""
+        """Leave the socket to the next, or to whoever listens between calls; said twice, it is left once."""
         if self._left:
             return
         self._left = True
-        self._alarm.cancel()
-        if self.is_followed:
-            return
+        if self._alarm is not None:
+            self._alarm.cancel()
         if self._writes:
             self._loop.remove_writer(self._fileno)
         if self._ear is not None and self._goes_on:
             self._loop.add_reader(self._fileno, self._ear)
         elif self._reads or self._ear is not None:
             self._loop.remove_reader(self._fileno)
+        if self.next is not None and self._goes_on:
+            self.next.begin()
+        elif self.next is not None:
+            self.next.fail()
+
+    def fail(self) -> None:
+        """The one before it left the connection in the middle of a reply, or without a server."""
+        if not self.ended.done():
+            self.ended.set_exception(OperationalError("the connection was lost before this was answered"))
+            self.ended.exception()  # nobody may be waiting for it
+        self.close()

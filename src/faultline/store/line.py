@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 import psycopg
-from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8BinaryLoader
 
@@ -20,33 +19,32 @@ T = TypeVar("T")
 
 
 class Taker(Protocol):
-    """Told of a reply in the moment it comes, before whoever awaits it has its turn."""
+    """Given a reply in the moment it comes, before whoever awaits it has its turn."""
 
-    def answered(self, rows: int) -> None:
-        """So many came. They are still to be read, but an early call may be sent behind them now."""
-
-    def take(self, rows: list[Row]) -> None:
-        """Here they are."""
+    def take(self, rows: list[Row]) -> None: ...
 
 
 CALL_SECONDS_MAX = 60.0
 """A call that is not answered by then is taken for lost: behind it may be a network that swallows."""
 
-_NOT_NOW = ("40", "55P03", "57014", "58")
-"""Deadlocks, lock and statement timeouts, an unreadable disk: true of this moment, not of the call."""
+_NOT_NOW = ("40", "55P03", "57014", "58", "26000")
+"""Deadlocks, lock and statement timeouts, an unreadable disk, a session that was told to forget what it had
+prepared: true of this moment, not of the call."""
 
 
 class Early:
     """A call that is put down before its time has come, and then sent by one word, from wherever that is.
 
-    From there to the socket it is a small part of the way that an ordinary call goes.
+    From there to the socket it is a small part of the way that an ordinary call goes. And it may be sent
+    while another like it, or one with a taker, is under way: then it is carried out right behind that.
     """
 
-    def __init__(self, line: "Line", conn: LeanConnection, name: str, gen: PQGen[list[Row]]) -> None:
+    def __init__(self, line: "Line", conn: LeanConnection, call: Call[Any], taker: Taker | None) -> None:
         self._line = line
-        self._conn = conn
-        self._name = name
-        self._gen = gen
+        self.conn = conn
+        self._name = call.name
+        self._message = conn.spoken.put_down(call)
+        self._taker = taker
         self._talk: Talk[list[Row]] | None = None
 
     @property
@@ -57,13 +55,10 @@ class Early:
     def is_under_way(self) -> bool:
         return self._talk is not None and not self._talk.ended.done()
 
-    def send(self, *, behind: bool = False) -> None:
-        """Send it; when the line is not free, or is another by now, nothing is sent.
-
-        `behind` is said by a taker that was answered: what was asked before is no hindrance.
-        """
-        if self._line.lends(self, self._conn, behind):
-            self._talk = self._conn.speak(self._gen)
+    def send(self) -> None:
+        """Send it; when the line is not free, or is another by now, nothing is sent."""
+        if self._line.lends(self, self.conn):
+            self._talk = self.conn.say(self._message, None if self._taker is None else self._taker.take)
 
     async def reply(self) -> list[Row]:
         """What came of it; the errors are those of any other call."""
@@ -71,8 +66,6 @@ class Early:
 
     async def _reply(self, conn: LeanConnection) -> list[Row]:
         assert self._talk is not None
-        if conn is not self._conn:
-            raise ServerUnavailable(f"the connection broke while {self._name} was on its way")
         return await conn.reply(self._talk)
 
     async def ended(self) -> None:
@@ -103,22 +96,29 @@ class Line:
         """Carry one call, in a transaction of its own."""
         return call.read(await self.fetch(call))
 
+    async def run_in_line(self, call: Call[T]) -> T:
+        """The same for a call that may be sent while others of its kind are under way: it comes next."""
+        early = self.early(call, None)
+        if early is not None:
+            early.send()
+            if early.was_sent:
+                return call.read(await early.reply())
+        return await self.run(call)
+
     async def fetch(self, call: Call[Any], taker: Taker | None = None) -> list[Row]:
         """Carry one call; the rows of its reply as they came."""
         return await self._talk(call.name, lambda conn: self._say(conn, call, taker))
 
-    def early(self, call: Call[Any], taker: Taker) -> Early | None:
+    def early(self, call: Call[Any], taker: Taker | None) -> Early | None:
         """Put a call down, to be sent at once when its time comes; None where that cannot be done now."""
         if self._conn is None or not self._prepare:
             return None
-        return Early(self, self._conn, call.name, _carry(self._conn, call, taker))
+        return Early(self, self._conn, call, taker)
 
-    def lends(self, early: Early, conn: LeanConnection, behind: bool) -> bool:
+    def lends(self, early: Early, conn: LeanConnection) -> bool:
         """Whether an early call may speak over this connection now; if so, others wait for its end."""
-        is_taken = self._turn.locked() or (self._early is not None and self._early.is_under_way)
-        if self._conn is not conn or (is_taken and not behind):
-            return False
-        if conn.pgconn.transaction_status != TransactionStatus.IDLE:
+        is_free = not self._turn.locked() and conn.pgconn.transaction_status == TransactionStatus.IDLE
+        if self._conn is not conn or not (is_free or conn.spoken.goes_in_line):
             return False
         self._early = early
         return True
@@ -134,11 +134,14 @@ class Line:
 
     async def attend(self) -> None:
         """Be connected and hear wake-ups, also while there is nothing to carry."""
-        await self._talk("listen", _nothing)
+        if self._conn is None or not self._conn.listens:
+            await self._talk("listen", _nothing)
 
     async def _say(self, conn: LeanConnection, call: Call[Any], taker: Taker | None) -> list[Row]:
         if self._prepare:
-            return await conn.wait(_carry(conn, call, taker))
+            if taker is None:
+                return await conn.wait(conn.spoken.carry(call))
+            return await conn.reply(conn.say(conn.spoken.put_down(call), taker.take))
         async with conn.cursor(binary=True) as cursor:
             rows = await (await cursor.execute(call.sql, call.args)).fetchall()
         if taker is not None:
@@ -149,11 +152,13 @@ class Line:
         self, name: str, say: Callable[[LeanConnection], Awaitable[T]], early: Early | None = None
     ) -> T:
         async with self._turn:
+            if early is not None and self._conn is not early.conn:
+                raise ServerUnavailable(f"the connection broke while {name} was on its way")
             conn = self._conn or await self._connect()
             try:
                 async with asyncio.timeout(CALL_SECONDS_MAX):
                     with named_errors():
-                        if self._early is not None and self._early is not early:
+                        while early is None and self._early is not None and self._early.is_under_way:
                             await self._early.ended()
                         if self._heard is not None and not conn.listens:
                             await conn.listen(self._heard, self._lost)
@@ -213,19 +218,6 @@ class Line:
 
 async def _nothing(conn: LeanConnection) -> None:
     """There is nothing to say."""
-
-
-def _carry(conn: LeanConnection, call: Call[Any], taker: Taker | None) -> PQGen[list[Row]]:
-    """The call is put down now, and sent with the first step."""
-    if taker is None:
-        return conn.spoken.carry(call)
-    return _told(conn.spoken.carry(call, answered=taker.answered), taker)
-
-
-def _told(talk: PQGen[list[Row]], taker: Taker) -> PQGen[list[Row]]:
-    rows: list[Row] = yield from talk
-    taker.take(rows)
-    return rows
 
 
 def is_of_this_moment(fault: psycopg.Error) -> bool:

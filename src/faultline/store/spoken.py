@@ -27,8 +27,8 @@ STATEMENTS_MAX: Final = 100
 
 _FORMATS: Final = [PyFormat.AUTO] * 32
 
-Answered = Callable[[int], None]
-"""Told how many rows came, before they are read: the connection is free for the next call already."""
+Take = Callable[[list[Row]], None]
+"""Given the rows of a reply in the moment it is there, before whoever awaits it has its turn."""
 
 Form = tuple[str, tuple[int, ...]]
 """A statement, and the types of what stands in it."""
@@ -43,10 +43,13 @@ class RawMoments:
         self.adapters.register_loader("timestamptz", Int8BinaryLoader)
 
 
-class _Message(NamedTuple):
+class Message(NamedTuple):
+    """A call as it is sent, put down before its time."""
+
     form: Form
     args: list[Buffer | None]
     formats: list[int]
+    reader: Adapt
 
 
 class Spoken:
@@ -62,39 +65,78 @@ class Spoken:
         self._adapt = Transformer(conn)
         self._names: dict[Form, bytes | None] = {}
         self._numbers = count()  # never used again: of some the server may still know
+        self._in_line = 0
 
     @cached_property
     def _raw(self) -> Adapt:
         return Transformer(RawMoments(self._conn))
 
-    def carry(
-        self, call: Call[Any], hint: Call[Any] | None = None, answered: Answered | None = None
-    ) -> PQGen[list[Row]]:
+    @property
+    def goes_in_line(self) -> bool:
+        """Whether something was said in line whose reply is not read yet."""
+        return self._in_line > 0
+
+    def carry(self, call: Call[Any], hint: Call[Any] | None = None) -> PQGen[list[Row]]:
         """Carry one call, in a transaction of its own; gives the rows of its reply.
 
         With a hint, a second call goes out in the same message, to be carried out behind the commit of the
-        first; nobody learns what became of it. It is put down now, and sent with the generator's first step.
+        first; nobody learns what became of it.
         """
-        adapt = self._raw if call.raw_moments else self._adapt
-        return self._carry(self._put_down(call), hint, adapt, answered)
-
-    def _carry(
-        self, message: _Message, hint: Call[Any] | None, adapt: Adapt, answered: Answered | None
-    ) -> PQGen[list[Row]]:
+        message = self.put_down(call)
         try:
-            reply = self._check((yield from self._speak(message, hint)), ExecStatus.TUPLES_OK)
+            replies = yield from self._speak(message, hint)
+            return self._rows(message, replies)
         except InvalidSqlStatementName:  # somebody told the session to forget: a handler's DISCARD ALL
             self._names.clear()
-            reply = self._check((yield from self._speak(message, None)), ExecStatus.TUPLES_OK)
-        if answered is not None:
-            answered(reply.ntuples)
-        adapt.set_pgresult(reply)
-        return adapt.load_rows(0, reply.ntuples, tuple)
+            replies = yield from self._speak(message, None)
+            return self._rows(message, replies)
 
-    def _speak(self, message: _Message, hint: Call[Any] | None) -> PQGen[list[PGresult]]:
+    def say(self, message: Message, take: Take | None) -> PQGen[list[Row]]:
+        """Say it here and now, also while what was said so before is not answered; gives what hears it out.
+
+        The server has the next call before it has answered the last, so it need not wait for us. They are
+        answered in their order, each a transaction of its own; so one is heard out before the next is.
+        """
+        pgconn, form = self._pgconn, message.form
+        if not self._in_line:
+            pgconn.enter_pipeline_mode()
+        self._in_line += 1
+        is_new = self._names.get(form) is None and len(self._names) < STATEMENTS_MAX
+        if is_new:
+            self._names[form] = name = self._new_name()
+            pgconn.send_prepare(name, form[0].encode(), form[1])
+        self._say(message)
+        pgconn.pipeline_sync()
+        return self._hear(message, take, is_new)
+
+    def _hear(self, message: Message, take: Take | None, is_new: bool) -> PQGen[list[Row]]:
+        yield from send(self._pgconn)  # what the socket would not take at once
+        replies = yield from self._to_the_end()
+        try:
+            rows = self._rows(message, replies)
+            if take is not None:
+                take(rows)
+            return rows
+        except Error as fault:
+            if is_new:
+                self._names.pop(message.form, None)
+            if isinstance(fault, InvalidSqlStatementName):
+                self._names.clear()
+            raise
+        finally:
+            self._in_line -= 1
+            if not self._in_line:
+                self._pgconn.exit_pipeline_mode()
+
+    def _rows(self, message: Message, replies: list[PGresult]) -> list[Row]:
+        reply = self._check(replies, ExecStatus.TUPLES_OK)
+        message.reader.set_pgresult(reply)
+        return message.reader.load_rows(0, reply.ntuples, tuple)
+
+    def _speak(self, message: Message, hint: Call[Any] | None) -> PQGen[list[PGresult]]:
         yield from self._prepare(message)
         if hint is not None:
-            behind = self._put_down(hint)
+            behind = self.put_down(hint)
             try:
                 yield from self._prepare(behind)
             except Error:  # no reason to refuse the call
@@ -105,7 +147,7 @@ class Spoken:
         replies: list[PGresult] = yield from execute(self._pgconn)
         return replies
 
-    def _say_both(self, message: _Message, hint: _Message) -> PQGen[list[PGresult]]:
+    def _say_both(self, message: Message, hint: Message) -> PQGen[list[PGresult]]:
         pgconn = self._pgconn
         pgconn.enter_pipeline_mode()
         for said in (message, hint):
@@ -126,32 +168,38 @@ class Spoken:
                 return replies
             replies += part
 
-    def _put_down(self, call: Call[Any]) -> _Message:
+    def put_down(self, call: Call[Any]) -> Message:
+        """Have it ready to be sent."""
         args, adapt = call.args, self._adapt
         sent = adapt.dump_sequence(list(args.values()), _FORMATS[: len(args)])
-        return _Message((call.numbered, adapt.types or ()), list(sent), list(adapt.formats or ()))
+        reader = self._raw if call.raw_moments else adapt
+        return Message((call.numbered, adapt.types or ()), list(sent), list(adapt.formats or ()), reader)
 
-    def _prepare(self, message: _Message) -> PQGen[None]:
+    def _prepare(self, message: Message) -> PQGen[None]:
         """From the second time on a statement has a name."""
         names, form = self._names, message.form
         if form in names:
             if names[form] is None:
-                name = b"faultline_%d" % next(self._numbers)
+                name = self._new_name()
                 self._pgconn.send_prepare(name, form[0].encode(), form[1])
                 self._check((yield from execute(self._pgconn)), ExecStatus.COMMAND_OK)
                 names[form] = name
         elif len(names) < STATEMENTS_MAX:
             names[form] = None
 
-    def _say(self, message: _Message) -> None:
-        form, args, formats = message
+    def _new_name(self) -> bytes:
+        return b"faultline_%d" % next(self._numbers)
+
+    def _say(self, message: Message) -> None:
+        form, args, formats, _ = message
         if name := self._names.get(form):
             self._pgconn.send_query_prepared(name, args, formats, Format.BINARY)
         else:
             self._pgconn.send_query_params(form[0].encode(), args, form[1], formats, Format.BINARY)
 
     def _check(self, replies: list[PGresult], wanted: ExecStatus) -> PGresult:
-        reply = replies[-1]
+        # In line an error is followed by a word for each that was not tried because of it.
+        reply = next((reply for reply in replies if reply.status == ExecStatus.FATAL_ERROR), replies[-1])
         if reply.status != wanted:
             raise error_from_result(reply, encoding=self._conn.info.encoding)
         return reply

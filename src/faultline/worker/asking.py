@@ -1,7 +1,7 @@
 """One claim, as often as it has to be asked for: when a reply is lost, the same claim id gives the same jobs.
 
 Of a worker with nothing to do the next one lies ready, and the wake-up itself sends it. Of one with much to
-do it is sent behind the last, before the jobs of that are unwrapped.
+do the next ones are sent behind it, before it is answered.
 """
 
 import time
@@ -20,8 +20,8 @@ from faultline.worker.shelf import Shelf
 Take = Callable[[list[Row], UUID, float], None]
 """Given jobs, the claim that granted them, and when that was sent."""
 
-Follow = Callable[[int], None]
-"""Told that a claim came back full, with so many jobs, which are still to be taken."""
+Follow = Callable[[], None]
+"""Told that a claim came back full, when its jobs are on the shelf."""
 
 
 class Claim:
@@ -33,11 +33,13 @@ class Claim:
         self.taken = False
         """True when its jobs are on the shelf."""
         self.call: Call[list[Claimed]] | None = None
-        """What is asked, where it was put down before it was sent; so are the next three."""
+        """What is asked, where it was put down before it was sent; the next three are of such a one."""
         self.wakes = 0
         """How many wake-ups there were when it was sent: of what came later it can know nothing."""
         self.had_none = False
-        """Nothing was in hand when it was sent."""
+        """Nothing was in hand, or coming, when it was sent."""
+        self.stepped_over = False
+        """It does not begin at the floor."""
         self._ahead: tuple[Early, Memory, Mapping[int, int]] | None = None
         self.room = room
         self._line = line
@@ -59,18 +61,19 @@ class Claim:
         return self._ahead is not None and self._ahead[0].was_sent
 
     def send(self, coming: int = 0) -> None:
-        """Send what was put down, unless it is time to look from the floor and it does not.
+        """Send what was put down, unless it is time to look further back than it does.
 
-        With jobs that are coming, behind the claim that brings them.
+        So many jobs are coming, by claims that are under way.
         """
         assert self._ahead is not None
         early, memory, begins = self._ahead
         self.sent = time.monotonic()
-        if begins and self.sent >= memory.look_at:
+        if memory.is_overtaken(begins):
             return
         self.wakes, self.had_none = self._shelf.wakes, self._shelf.in_hand + coming == 0
-        early.send(behind=coming > 0)
+        early.send()
         if early.was_sent:
+            self.stepped_over = bool(begins)
             memory.begin(begins)
 
     @property
@@ -92,16 +95,13 @@ class Claim:
         reach("claim.sending")
         return await self._line.fetch(call)
 
-    def answered(self, rows: int) -> None:
-        """Said by the line, in the moment of the reply."""
-        if rows == self.room:
-            self._follow(rows)
-
     def take(self, rows: list[Row]) -> None:
-        """Said next, by the line too: whoever awaits the claim comes to it later."""
+        """Said by the line, in the moment of the reply: whoever awaits the claim comes to it later."""
         if rows:
             self._take(in_line(rows), self.id, self.sent)
             self.taken = True
+        if len(rows) == self.room:
+            self._follow()
 
 
 def _again(call: Call[list[Claimed]]) -> Call[list[Claimed]]:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from uuid import UUID
@@ -14,7 +15,7 @@ from faultline.job import Begin, Job
 from faultline.lease import Lease
 from faultline.store import calls
 from faultline.store.call import Call, Row
-from faultline.store.rows import Claimed
+from faultline.store.rows import Claimed, in_line
 from faultline.task import Registry
 from faultline.telemetry import emit, tracing
 from faultline.telemetry.events import counted, hears
@@ -26,6 +27,9 @@ from faultline.worker.outage import Outage
 from faultline.worker.shelf import Shelf
 
 PAUSE_FIRST = 0.005
+
+CLAIMS_AHEAD = 2
+"""Claims under way besides the one whose jobs just came: one in the server, and one that it goes on with."""
 
 END_EARLY_MAX = 0.2
 """A handler is stopped up to this many seconds before its hard deadline."""
@@ -59,8 +63,8 @@ class Feeder:
         self.claimed = asyncio.Event()
         self.closed = asyncio.Event()
         self._closing = asyncio.Event()
-        self._ahead: Claim | None = None
-        """The next claim, put down while there is nothing to do: the first wake-up sends it."""
+        self._ahead: deque[Claim] = deque()
+        """Claims that were sent before it was their turn to be awaited."""
         config = shelf.config
         self._shared = [name for name, limit in config.queues.items() if limit is None]
         self._limited = {name: limit for name, limit in config.queues.items() if limit is not None}
@@ -98,7 +102,7 @@ class Feeder:
                 self.shelf.hungry.clear()
                 await self.shelf.hungry.wait()
                 continue
-            if not self._ahead or self._ahead.wakes == self.shelf.wakes:
+            if not self._ahead or self._ahead[0].wakes == self.shelf.wakes:
                 self.woken.clear()
             full = await self._feed()
             self.claimed.set()
@@ -124,7 +128,8 @@ class Feeder:
         finally:
             alarm.cancel()
             self.shelf.eager = None
-        self._ahead = ahead if ahead and ahead.was_sent else None
+        if ahead and ahead.was_sent:
+            self._ahead.appendleft(ahead)  # it may have been answered and followed already
 
     def _put_down(self) -> Claim | None:
         """The next claim, ready to be sent by the wake-up itself, in the moment its bytes arrive.
@@ -137,13 +142,18 @@ class Feeder:
             self.shelf.eager = claim.send
         return claim
 
-    def _follow(self, coming: int) -> None:
-        """All that was asked for is coming: ask for more first, or the server waits while we unwrap it."""
-        if self._ahead or self._closing.is_set():
-            return
-        if claim := self._claim_ahead(self.shelf.wanted(coming)):
+    def _follow(self) -> None:
+        """All that was asked for has come: have the server go on, it need not wait until we ask again."""
+        while not self._closing.is_set():
+            rooms = [claim.room for claim in self._ahead if not claim.taken]
+            coming = sum(rooms)
+            claim = self._claim_ahead(self.shelf.wanted(coming)) if len(rooms) < CLAIMS_AHEAD else None
+            if claim is None:
+                return
             claim.send(coming)
-            self._ahead = claim if claim.was_sent else None
+            if not claim.was_sent:
+                return
+            self._ahead.append(claim)
 
     def _claim_ahead(self, room: int) -> Claim | None:
         """The next claim, ready to be sent; None where it has to go its ordinary way."""
@@ -156,9 +166,9 @@ class Feeder:
 
     async def _feed(self) -> bool:
         """Claim for the queues without a limit, then for each that has one; True if any came back full."""
-        full, had_none = False, self._ahead.had_none if self._ahead else self.shelf.in_hand == 0
+        full, had_none = False, self._ahead[0].had_none if self._ahead else self.shelf.in_hand == 0
         if self._shared:
-            room = self._ahead.room if self._ahead else self.shelf.wanted()
+            room = self._ahead[0].room if self._ahead else self.shelf.wanted()
             full = room > 0 and await self._claim(self._shared, room) >= room
         for queue, limit in self._limited.items():
             room = min(limit - self.shelf.in_queue[queue], self.shelf.wanted())
@@ -176,14 +186,20 @@ class Feeder:
         name = "" if queues is self._shared else queues[0]
         memory = self._memories[name]
         span = None if tracing.tracer is None else tracing.claiming(queues)
-        ahead, self._ahead = self._ahead, None
-        claim = ahead or Claim(self.line, self.shelf, room, self.take, self._follow)
-        call = claim.call or self._call(claim.id, queues, room, memory.begins(), span)
+        if self._ahead:
+            claim = self._ahead.popleft()
+        else:
+            claim = Claim(self.line, self.shelf, room, self.take, self._follow)
+        call = claim.call
+        if call is None:
+            begins = memory.begins()
+            call = self._call(claim.id, queues, room, begins, span)
+            claim.stepped_over = bool(begins)
         rows = await self.outage.outlast(lambda: claim.ask(call))
         if claim.is_late and rows:
             claim.sent = time.monotonic()
             rows = await self._renewed(rows, claim.id)
-        if not rows and not memory.stepped_over:
+        if not rows and not claim.stepped_over:
             self._empty.add(name)
         if rows:
             self._empty.clear()
@@ -191,7 +207,7 @@ class Feeder:
             if span is not None:
                 tracing.quietly(span.end, len(rows))
             if not claim.taken:
-                self.take(rows, claim.id, claim.sent)
+                self.take(in_line(rows), claim.id, claim.sent)
         return len(rows)
 
     def _call(
@@ -222,7 +238,7 @@ class Feeder:
         reach("claimed")
         if counted():
             self.shelf.figures.claimed(rows, time.monotonic() - sent)
-        self.shelf.begin_to_measure()
+        self.shelf.go_on_measuring()
         here = self.shelf.at_work_on()
         for hand in self._hands(rows, claim, sent):
             self.shelf.put(hand)

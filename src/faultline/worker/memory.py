@@ -65,6 +65,13 @@ class Memory:
         is_enough = self._is_fed and now < self._floor_at + FLOOR_SECONDS
         return self._far if is_enough and len(self._far) <= LANES_MAX else {}
 
+    def is_overtaken(self, begins: Mapping[int, int]) -> bool:
+        """Whether one that was put down to begin there is too old: it is time to look further back."""
+        now = time.monotonic()
+        if begins is self._near:
+            return now >= self.look_at
+        return bool(begins) and now >= self._floor_at + FLOOR_SECONDS
+
     def begin(self, begins: Mapping[int, int]) -> None:
         """A claim is sent that begins there."""
         self.stepped_over, self._is_fed = bool(begins), False

@@ -5,6 +5,8 @@ import contextlib
 import logging
 import time
 from collections import deque
+from collections.abc import Coroutine
+from typing import Any
 
 from faultline.errors import CannotConnect, FaultlineError, LeaseLost, OutcomeUnknown
 from faultline.failpoints import reach
@@ -25,6 +27,9 @@ log = logging.getLogger("faultline.worker")
 
 BUSY_PAUSE = 0.05
 """A row that somebody has locked is tried again after this, in a later batch: it stalls nobody."""
+
+BATCHES_MAX = 2
+"""Batches of successes under way at once: one in the server, and one that it goes on with."""
 
 FAILED_MAX = 100
 """Failures recorded in one call: each brings a traceback, and others wait for their turn on this line."""
@@ -54,6 +59,7 @@ class Settler:
         self._some = asyncio.Event()
         self._enough = asyncio.Event()
         self._rest = asyncio.Event()
+        self._next = asyncio.Lock()
         self._at_work = 0
         self._batch_size = shelf.config.settle_batch
 
@@ -105,22 +111,31 @@ class Settler:
     def idle(self) -> bool:
         return not (self.done or self.failed or self.rest or self._at_work)
 
+    def runs(self) -> list[Coroutine[Any, Any, None]]:
+        """What has to be run for it, all at once."""
+        return [*(self.run_batches() for _ in range(BATCHES_MAX)), self.run_rest()]
+
     async def run_batches(self) -> None:
-        """Record successes until cancelled: when there are enough of them, or the first has waited 3 ms."""
-        wait = self.shelf.config.settle_every.total_seconds()
+        """Record successes until cancelled. Run by several: while one is recorded, the next is sent."""
         while True:
-            await self._some.wait()
-            if len(self.done) < self._batch_size:
-                self._enough.clear()
-                alarm = asyncio.get_running_loop().call_later(wait, self._enough.set)
-                await self._enough.wait()
-                alarm.cancel()
-            batch, self.done = self.done, []
-            self._some.clear()
-            if batch:
-                self._at_work += 1
-                await self._settle_many(batch, self.batch_line)
-                self._at_work -= 1
+            async with self._next:
+                batch = await self._batch()
+            await self._settle_many(batch, self.batch_line)
+            self._at_work -= 1
+
+    async def _batch(self) -> list[Hand]:
+        """Wait until there are enough of them, or the first has waited 3 ms."""
+        await self._some.wait()
+        if len(self.done) < self._batch_size:
+            self._enough.clear()
+            wait = self.shelf.config.settle_every.total_seconds()
+            alarm = asyncio.get_running_loop().call_later(wait, self._enough.set)
+            await self._enough.wait()
+            alarm.cancel()
+        batch, self.done = self.done, []
+        self._some.clear()
+        self._at_work += 1
+        return batch
 
     async def run_rest(self) -> None:
         """Record what is not a plain success, until cancelled: failures together, the rest singly."""
@@ -141,7 +156,7 @@ class Settler:
         began = 0 if tracing.tracer is None else time.time_ns()
         try:
             reach("settle.sending")
-            answers = await line.run(settle_many(batch, self.worker))
+            answers = await line.run_in_line(settle_many(batch, self.worker))
         except Exception as trouble:  # rows will tell which of them got through, one by one
             if isinstance(trouble, OUTAGE):
                 self.outage.met(trouble)

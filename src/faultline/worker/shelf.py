@@ -53,6 +53,7 @@ class Shelf:
         self._rate = 0.0
         self._low_mark = 0
         self._measured = (time.monotonic(), 0)
+        self._idle_since = time.monotonic()
 
     def wake(self) -> None:
         """There may be work: told to the feeder, and acted on at once where that can be done."""
@@ -73,6 +74,8 @@ class Shelf:
 
     async def until_filled(self) -> None:
         """Wait for a job on the shelf. Somebody else may have it by then: look again."""
+        if not self.buffer and not self.running:
+            self._idle_since = time.monotonic()
         idle = asyncio.get_running_loop().create_future()
         self._idle.append(idle)
         try:
@@ -137,10 +140,11 @@ class Shelf:
         if len(self.buffer) <= self._low_mark:
             self.hungry.set()
 
-    def begin_to_measure(self) -> None:
+    def go_on_measuring(self) -> None:
         """Jobs come to an empty shelf: the time spent waiting for them says nothing about the runners."""
         if not self.buffer and not self.running:
-            self._measured = (time.monotonic(), self.finished_count)
+            at, count = self._measured
+            self._measured = (at + time.monotonic() - self._idle_since, count)
 
     def _ahead(self) -> int:
         at, count = self._measured

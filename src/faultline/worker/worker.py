@@ -177,7 +177,7 @@ class Worker:
         overseer = Overseer(self._shelf, outage, self.id)
         self._cancels = Cancels(self._shelf, settler.single_line, self.id)
         telling = Telling(self._shelf, settler.single_line, outage, companion, self._lender, self.id)
-        parts = [settler.run_batches(), settler.run_rest(), overseer.run(), companion.watch(), telling.run()]
+        parts = [*settler.runs(), overseer.run(), companion.watch(), telling.run()]
         parts.append(self._cancels.run())
         async with _together(parts), _together([runners.run() for _ in range(self.config.jobs_max)]) as stuck:
             async with _together([feeder.run(), *self._ears(outage)]):
