@@ -18,7 +18,7 @@ MUTANTS = (
         "a lease from a server is counted from its answer", "G5",
         f"{OUTAGE}::test_a_lease_is_counted_from_before_its_ask_was_sent",
         (worker(
-            "feeder", "in self._hands(rows, claim, sent):", "in self._hands(rows, claim, time.monotonic()):",
+            "feeder", "list(self._hands(rows, claim, sent))", "list(self._hands(rows, claim, time.monotonic()))",
         ),),
     ),
     Mutant(

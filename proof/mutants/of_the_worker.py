@@ -211,7 +211,7 @@ MUTANTS = (
     Mutant(
         "the worker runs a second attempt beside the first", "G2",
         f"{LOST}::test_a_worker_that_claims_what_it_still_works_on_never_runs_two_attempts_at_once",
-        (worker("feeder", "elif old := here.get(hand.job_id):", "elif old := here.get(-1):"),),
+        (worker("feeder", "if old := here.get(hand.job_id):", "if old := here.get(-1):"),),
     ),
     Mutant(
         "an answer to an earlier lease counts for the next in its slot", "G4",
@@ -232,6 +232,16 @@ MUTANTS = (
         "an outage is a failed attempt", "G10",
         f"{BROKEN}::test_a_connection_that_breaks_inside_the_block_costs_no_attempt",
         (worker("judge", "if isinstance(error, OUTAGE):", "if isinstance(error, ZeroDivisionError):"),),
+    ),
+    Mutant(
+        "the text of a document may be of any length", "G13",
+        "tests/sql/test_bounds.py::test_the_text_of_a_document_is_bounded_by_its_own_length",
+        (Patch("sql/migrations/0009_texts.sql", "check (octet_length(value) <= 1048576)", "check (true)"),),
+    ),
+    Mutant(
+        "any text is kept for a document", "G13",
+        "tests/sql/test_bounds.py::test_one_document_past_its_bounds_has_all_of_its_bulk_refused",
+        (Patch("sql/migrations/0009_texts.sql", "value::faultline.document is not null)", "true)"),),
     ),
     Mutant(
         "args are decoded for all that were claimed together", "G13",

@@ -184,7 +184,7 @@ OF_THE_REST: Final = (
     Mutant(
         "args are cut at the door",
         "args come back from postgresql",
-        (("claim", "taken.args,", "(taken.args::jsonb - 'share')::text,"),),
+        (("claim", "job.args::text,", "(job.args::jsonb - 'share')::text,"),),
     ),
     Mutant(
         "a key does not look at the args",

@@ -1,13 +1,14 @@
 """Every bound at its edge and just past it: by the Python door, by plain SQL, and by a bare INSERT."""
 
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import psycopg
 import pytest
 
 from faultline.errors import BadDocument, BadName, OutOfBounds
 from faultline.store import calls
-from tests.support import claim_one, enqueue, row_counts
+from tests.support import LEASE, claim_one, enqueue, new_job, row_counts
 
 MICRO = timedelta(microseconds=1)
 YEARS_10 = timedelta(days=3600)
@@ -194,6 +195,35 @@ BAD_DOCUMENTS = [
 )
 def test_a_document_past_its_bounds_is_refused(store, database, document, sentence):
     assert sentence in refused(store, database, (BadDocument, OutOfBounds), args=document)
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"), BAD_DOCUMENTS, ids=lambda text: f"{text[:12]}... {len(text)}"
+)
+def test_one_document_past_its_bounds_has_all_of_its_bulk_refused(store, database, document, sentence):
+    before = row_counts(database)
+
+    with pytest.raises((BadDocument, OutOfBounds)) as caught:
+        store.run(calls.enqueue_many([new_job(), new_job(args=document)]))
+    assert sentence in str(caught.value)
+    assert row_counts(database) == before
+
+
+def test_a_document_is_kept_as_it_was_written(store):
+    written = '{"b" : 1e3,  "a":"\\u00e9"}'
+    store.run(calls.enqueue_many([new_job(args=written, queue="written")]))
+
+    (job,) = store.run(calls.claim(["written"], 1, lease=LEASE, claim=uuid4()))
+    assert job.args == written
+
+
+def test_the_text_of_a_document_is_bounded_by_its_own_length(store, database):
+    """Blanks are not printed again, so that the document would be small."""
+    before = row_counts(database)
+
+    with pytest.raises((BadDocument, OutOfBounds), match="at most one mebibyte"):
+        store.run(calls.enqueue_many([new_job(args="[" + " " * MIB + "]")]))
+    assert row_counts(database) == before
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "\x00"])

@@ -203,11 +203,11 @@ class Feeder:
             self._empty.add(name)
         if rows:
             self._empty.clear()
-            memory.took(rows)
+            memory.took(in_line(rows))
             if span is not None:
                 tracing.quietly(span.end, len(rows))
             if not claim.taken:
-                self.take(in_line(rows), claim.id, claim.sent)
+                self.take(rows, claim.id, claim.sent)
         return len(rows)
 
     def _call(
@@ -240,24 +240,29 @@ class Feeder:
             self.shelf.figures.claimed(rows, time.monotonic() - sent)
         self.shelf.go_on_measuring()
         here = self.shelf.at_work_on()
-        for hand in self._hands(rows, claim, sent):
-            self.shelf.put(hand)
-            if self._closing.is_set():
+        hands = list(self._hands(rows, claim, sent))
+        self.shelf.put(hands)
+        if self._closing.is_set():
+            for hand in hands:
                 hand.stopping = "leaving"
-            elif old := here.get(hand.job_id):
-                # We have claimed what an attempt here still works on: its lease is lost, and two of one job
-                # never run here.
-                hand.stopping = "still_running"
-                if old.stopping is None:
-                    old.stop("lost")
+        elif here:
+            self._look_for_others(hands, here)
         if self.shelf.left is not None:
             self.shelf.left -= len(rows)
         self.shelf.tell_runners(len(rows))
 
+    def _look_for_others(self, hands: list[Hand], here: Mapping[int, Hand]) -> None:
+        """What an attempt here works on may have been claimed: its lease is lost, and two never run here."""
+        for hand in hands:
+            if old := here.get(hand.job_id):
+                hand.stopping = "still_running"
+                if old.stopping is None:
+                    old.stop("lost")
+
     def _hands(self, rows: list[Row], claim: UUID, sent: float) -> Iterator[Hand]:
         """Each claimed job with its lease on the board, ready for the shelf."""
         find, write, begin, claim_bytes = self.tasks.get, self.shelf.board.write, self.begin, claim.bytes
-        told = hears(logging.DEBUG)
+        told, usual = hears(logging.DEBUG), _until_stopped(self._timeout)
         # fmt: off
         for (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, timeout,
              retry, _, _, trace, _, _, _) in rows:
@@ -265,10 +270,7 @@ class Feeder:
             spec = find(task)
             if timeout is None and spec is not None:
                 timeout = spec.timeout
-            seconds = self._timeout if timeout is None else timeout.total_seconds()
-            # A moment before the database's own deadline, so that our word on it is there before the
-            # watchdog's.
-            timeout_at = sent + seconds - min(END_EARLY_MAX, seconds * 0.05)
+            timeout_at = sent + (usual if timeout is None else _until_stopped(timeout.total_seconds()))
             job = Job(id, task, queue, attempt, attempts, crashes, token, key, created_at, begin)
             slot, generation = write(id, token, claim_bytes, lease_for, sent)
             yield Hand(id, token, claim, lease_for, sent, job, spec, args, retry, timeout_at,
@@ -284,3 +286,8 @@ class Feeder:
         if seconds < self._lease:
             self.hurry(seconds)
         return seconds
+
+
+def _until_stopped(seconds: float) -> float:
+    """A moment before the database's own deadline, so that our word on it is there before the watchdog's."""
+    return seconds - min(END_EARLY_MAX, seconds * 0.05)

@@ -7,6 +7,7 @@ claim would walk over all that died since; what this worker itself has claimed, 
 import time
 from collections import deque
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Final
 
 from faultline.store.call import Row
@@ -26,6 +27,8 @@ FLOOR_SECONDS: Final = 1.0
 
 LANES_MAX: Final = 32
 
+
+_LANE_AND_PLACE: Final = itemgetter(LANE, PLACE)
 
 Passed = tuple[float, dict[int, int]]
 """When, and how far in each lane."""
@@ -86,9 +89,7 @@ class Memory:
         return min(self._looked_at + LOOK_SECONDS, self._floor_at + FLOOR_SECONDS)
 
     def took(self, rows: list[Row]) -> None:
-        """A claim gave these: in each lane everything up to them was taken, by us or by others."""
-        passed: dict[int, int] = {}
-        for row in rows:
-            passed[row[LANE]] = max(row[PLACE] + 1, passed.get(row[LANE], 0))
+        """A claim gave these, in their line: in each lane all up to its last was taken, by whomever."""
+        last = dict(map(_LANE_AND_PLACE, rows))
         self._is_fed = True
-        self._late.append((time.monotonic(), passed))
+        self._late.append((time.monotonic(), {lane: place + 1 for lane, place in last.items()}))

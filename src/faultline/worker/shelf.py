@@ -67,10 +67,10 @@ class Shelf:
     def in_hand(self) -> int:
         return self.board.slots - self.board.room
 
-    def put(self, hand: Hand) -> None:
-        if self._limited and hand.job.queue in self._limited:
-            self.in_queue[hand.job.queue] += 1
-        self.buffer.append(hand)
+    def put(self, hands: list[Hand]) -> None:
+        if self._limited:
+            self.in_queue.update(hand.job.queue for hand in hands if hand.job.queue in self._limited)
+        self.buffer.extend(hands)
 
     async def until_filled(self) -> None:
         """Wait for a job on the shelf. Somebody else may have it by then: look again."""

@@ -17,7 +17,7 @@ declare
   places          tid[];
   their_results   text[];
   has_results     boolean := cardinality(array_remove(results, null)) > 0;   -- most handlers return nothing
-  nothing         faultline.document;   -- a null that is one already: made of a plain one it is checked, for each job
+  nothing         faultline.document_text;   -- a null that is one already: made of a plain one it is checked, for each job
   keys            text[];
   keyed           bigint[];
   deleted         int;
@@ -61,7 +61,7 @@ begin
            gone.attempt, gone.max_attempts, gone.crashes, 'succeeded', gone.task, gone.key,
            case when gone.lane <> all (outlined) then gone.args else nothing end,
            case when has_results and gone.lane <> all (outlined)
-                then their_results[array_position(through_ids, gone.id)]::faultline.document else nothing end
+                then their_results[array_position(through_ids, gone.id)]::faultline.document_text else nothing end
     from gone
     where gone.lane <> all (silent)
   )

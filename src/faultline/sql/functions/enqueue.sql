@@ -43,7 +43,7 @@ begin
   place := nextval('faultline.places');
   insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace)
   values (place, place, faultline.now(), coalesce(line, faultline.lane_of(enqueue.queue, enqueue.priority)),
-          enqueue.max_attempts, enqueue.task, enqueue.lease_for, enqueue.timeout, enqueue.retry, enqueue.args,
+          enqueue.max_attempts, enqueue.task, enqueue.lease_for, enqueue.timeout, enqueue.retry, enqueue.args::text,
           enqueue.trace);
   return place;
 end;

@@ -30,7 +30,7 @@ begin
   end loop;
 
   with won as materialized (
-    select asked.id, asked.key, asked.args::faultline.document as args
+    select asked.id, asked.key, asked.args::faultline.document_text as args
     from unnest(fresh, owner, enqueue_keyed.keys, enqueue_keyed.args) as asked (id, owner, key, args)
     where asked.id = asked.owner
   ),

@@ -34,7 +34,7 @@ begin
     return query
     insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace)
     select numbered.id, numbered.id, moment, lane, enqueue_many.max_attempts, enqueue_many.task,
-           enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, numbered.args::faultline.document,
+           enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, numbered.args::faultline.document_text,
            enqueue_many.trace
     from (select nextval('faultline.places') as id, asked.args from unnest(enqueue_many.args) as asked (args)) as numbered
     returning id, true;
@@ -42,7 +42,7 @@ begin
     return query
     insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace)
     select nextval('faultline.places'), due_at, moment, lane, enqueue_many.max_attempts, enqueue_many.task,
-           enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, asked.args::faultline.document,
+           enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, asked.args::faultline.document_text,
            enqueue_many.trace
     from unnest(enqueue_many.args) as asked (args)
     returning id, true;
