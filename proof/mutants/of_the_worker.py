@@ -24,7 +24,7 @@ MUTANTS = (
     Mutant(
         "two speak over one line, the second into an early call", "G7",
         f"{BEHIND}::test_whoever_comes_behind_them_in_the_ordinary_way_waits_for_the_last",
-        (Patch("store/line.py", "while early is None and self._early is not None and", "while False and self._early is not None and"),),
+        (Patch("store/line.py", "            await self._until_free()", "            pass"),),
         red_by=("OperationalError", "ServerUnavailable"),
     ),
     Mutant(
@@ -35,12 +35,23 @@ MUTANTS = (
     Mutant(
         "a line that is closed goes on listening for what is under way", "G10",
         f"{BEHIND}::test_a_line_that_is_closed_leaves_its_number_though_calls_are_under_way",
-        (Patch("store/lean.py", "            talk.fail()  # or", "            pass  # or"),),
+        (Patch("store/lean.py", "self._fail_all()  # or", "pass  # or"),),
     ),
     Mutant(
         "claims under way are forgotten when there is asked for more", "G9",
         f"{BEHIND}::test_claims_under_way_count_for_the_room_that_is_left",
         (worker("feeder", "coming = sum(rooms)", "coming = 0"),),
+    ),
+    Mutant(
+        "a claim that was taken is asked again when its line broke", "G5",
+        f"{BEHIND}::test_a_claim_that_was_taken_is_not_asked_again_though_its_line_broke",
+        (worker("asking", "        if self.rows:\n            return self.rows", "        if False:\n            return self.rows"),),
+        red_by=("AttributeError",),
+    ),
+    Mutant(
+        "a worker that was idle for long takes itself for fast", "G13",
+        f"{BEHIND}::test_nor_is_a_worker_taken_for_fast_because_it_was_idle_for_long",
+        (worker("shelf", "max(at, self._idle_since)", "self._idle_since"),),
     ),
     Mutant(
         "a claim that lay ready for long does not look back", "G1",
@@ -62,7 +73,7 @@ MUTANTS = (
     Mutant(
         "a worker begins its jobs in the order of their pages", "G13",
         "tests/worker/test_concurrency.py::test_the_urgent_go_first",
-        (worker("asking", "self._take(in_line(rows),", "self._take(rows,"),),
+        (worker("asking", "self.rows = in_line(rows)", "self.rows = rows"),),
     ),
     Mutant(
         "a worker that is never idle never looks from the floor", "G1",
@@ -73,8 +84,8 @@ MUTANTS = (
     Mutant(
         "a broken line holds on to a number that others get", "G10",
         "tests/store/test_lean.py::test_a_line_that_was_reset_leaves_its_number_at_once",
-        (Patch("store/lean.py", "            self.ended.set_exception(fault)\n            self.close()\n",
-               "            self.ended.set_exception(fault)\n"),),
+        (Patch("store/lean.py", "            self._end_with(fault)\n            self.close()\n",
+               "            self._end_with(fault)\n"),),
     ),
     Mutant(
         "a line whose call was refused hears no more wake-ups", "G10",

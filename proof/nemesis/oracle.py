@@ -23,9 +23,9 @@ where entry.outcome = 'succeeded'
 """
 RESULTS_OF_OTHERS: Final = """
 select entry.job_id,
-       format('token %s succeeded, with the result of token %s', entry.token, entry.result ->> 'token')
+       format('token %s succeeded, with the result of token %s', entry.token, entry.result::jsonb ->> 'token')
 from faultline.ledger as entry
-where entry.outcome = 'succeeded' and (entry.result ->> 'token')::bigint <> entry.token
+where entry.outcome = 'succeeded' and (entry.result::jsonb ->> 'token')::bigint <> entry.token
 """
 
 

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import threading
 import time
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -16,7 +17,7 @@ from faultline.store import migrate as migrating
 from faultline.store.migrate import check, migrate, script
 from faultline.store.run import Store
 from faultline.store.sources import LATEST, Migration, current, migrations
-from tests.support import all_at_once, claim_one, enqueue, row_counts
+from tests.support import LEASE, all_at_once, claim_one, enqueue, row_counts
 
 NUMBERS = [step.number for step in migrations()]
 
@@ -372,3 +373,38 @@ def test_whose_search_path_migrates_does_not_matter(empty_database, database, se
     migrate(make_conninfo(empty_database, options=f"-c search_path={search_path}"))
 
     assert described(empty_database) == described(database)
+
+
+OLD_ROWS = """
+select faultline.lane_of('default', 0);
+
+insert into faultline.active (id, pos, created_at, lane, max_attempts, task, args)
+select nextval('faultline.places'), 1, now(), id, 3, 'work', '{"n": [1, 2.50]}' from faultline.lanes;
+
+insert into faultline.ledger (
+  job_id, slot, token, created_at, settled_at, lane, attempt, max_attempts, crashes, outcome, task, args,
+  result)
+select nextval('faultline.places'), 0, 1, now(), now(), id, 1, 3, 0, 'succeeded', 'work', '{}', '"é"'
+from faultline.lanes;
+"""
+
+
+def test_documents_of_a_database_from_before_they_were_text_are_kept(empty_database, monkeypatch):
+    """Its views read the columns that change."""
+    before = migrations()[:8]
+    monkeypatch.setattr(migrating, "migrations", lambda: before)
+    monkeypatch.setattr(migrating, "NOTHING", migrating.Standing(0, before, functions_differ=True))
+    migrate(empty_database)
+    monkeypatch.undo()
+    with psycopg.connect(empty_database, autocommit=True) as conn:
+        conn.execute(OLD_ROWS)
+
+    assert migrate(empty_database).number == 8
+    assert check(empty_database).is_current
+
+    store = Store(empty_database)
+    waiting, done = store.run(calls.get(1)), store.run(calls.get(2))
+    (job,) = store.run(calls.claim(["default"], 1, lease=LEASE, claim=uuid4()))
+    store.close()
+    assert (waiting.args, done.args, done.result) == ({"n": [1, 2.5]}, {}, "é")
+    assert job.args == '{"n": [1, 2.50]}'

@@ -22,6 +22,7 @@ from faultline.worker.memory import Memory
 from faultline.worker.outage import Outage
 from faultline.worker.shelf import Shelf
 from tests.support import LEASE, enqueue, new_job
+from tests.support_proxy import Proxy
 from tests.worker.harness import drain, quick, registry
 
 SOON = 10.0
@@ -125,11 +126,14 @@ def test_whoever_comes_behind_them_in_the_ordinary_way_waits_for_the_last(databa
                 await first.reply()
                 other = asyncio.create_task(line.run(nobody_is_there()))
                 await asyncio.sleep(0.1)
-                third = taken.send()  # before the other had its turn
+                third = line.early(claim(), taken)
+                third.send()
+                assert not third.was_sent  # before the other had its turn
             assert await other == []
-            assert taken.came == jobs
+            assert taken.came == jobs[:2]
             await second.reply()
-            await third.reply()
+            await taken.send().reply()
+            assert taken.came == jobs
 
     run(ask())
 
@@ -175,11 +179,12 @@ def test_nobody_hears_the_reply_to_another(database, store, run):
         taken: list[Any] = []
         async with connected(database) as line:
             spoken = line._conn.spoken
-            first, second = (line._conn.say(spoken.put_down(claim()), taken.append) for _ in range(2))
-            time.sleep(0.2)  # noqa: ASYNC251 - both are answered before anybody had a turn to read
+            first, *others = [line._conn.say(spoken.put_down(claim()), taken.append) for _ in range(3)]
+            time.sleep(0.2)  # noqa: ASYNC251 - all are answered before anybody had a turn to read
             first.close()
-            with pytest.raises(psycopg.OperationalError):
-                await second.ended
+            for other in others:
+                with pytest.raises(psycopg.OperationalError):
+                    await other.ended
             assert taken == []
 
     run(ask())
@@ -224,6 +229,27 @@ def test_a_server_that_goes_away_is_told_to_all_of_them(database, store, db, run
                         await each.reply()
 
     run(ask())
+
+
+@LOOPS
+def test_a_line_that_was_reset_while_nobody_spoke_is_another_when_it_is_spoken_over_again(database, run):
+    async def ask(proxy: Proxy) -> None:
+        line = Line(proxy.dsn)
+        async with asyncio.timeout(SOON):
+            await line.run_in_line(nobody_is_there())
+            for _ in range(3):
+                await asyncio.gather(*(line.run_in_line(nobody_is_there()) for _ in range(2)))
+                proxy.reset()
+                await asyncio.sleep(0.05)
+                told = await asyncio.gather(
+                    *(line.run_in_line(nobody_is_there()) for _ in range(3)), return_exceptions=True
+                )
+                assert isinstance(told[0], ServerUnavailable)
+                assert await line.run_in_line(nobody_is_there()) == []
+        await line.close()
+
+    with Proxy(database) as proxy:
+        run(ask(proxy))
 
 
 def test_a_line_that_is_closed_leaves_its_number_though_calls_are_under_way(database, store, run):
@@ -315,13 +341,21 @@ class Carries:
         return EarlyClaim()
 
 
-@pytest.mark.parametrize(("buffer_max", "rooms"), [(2000, [500, 500]), (1000, [500, 500]), (600, [500])])
-def test_claims_under_way_count_for_the_room_that_is_left(buffer_max, rooms):
+@pytest.mark.parametrize(
+    ("buffer_max", "asked", "rooms"),
+    [
+        (2000, [], [500, 500]), (1000, [], [500, 500]), (600, [], [500]),
+        (2000, [300], [300, 500]), (600, [300], [300, 301]), (600, [400], [400]),
+    ],
+)  # fmt: skip
+def test_claims_under_way_count_for_the_room_that_is_left(buffer_max, asked, rooms):
     shelf = Shelf(WorkerConfig(jobs_max=1, buffer_max=buffer_max))
     shelf._rate = 1e6
 
     async def ask() -> list[int]:
         feeder = Feeder(shelf, Carries(), registry(), Outage(15.0), 1, None, None)  # type: ignore[arg-type]
+        for room in asked:  # and not answered yet
+            feeder._ahead.append(Claim(Carries(), shelf, room, lambda *_: None, lambda: None))  # type: ignore[arg-type]
         feeder._follow()
         feeder._follow()
         return [claim.room for claim in feeder._ahead]
@@ -346,6 +380,19 @@ def test_a_claim_that_is_sent_behind_others_knows_that_something_is_coming(shelf
     assert not follower.had_none
 
 
+def test_a_claim_that_was_taken_is_not_asked_again_though_its_line_broke(shelf):
+    """Asked again it might be granted other jobs, which nobody would take."""
+    taken: list[Any] = []
+
+    async def ask() -> list[Any]:
+        granted = Claim(Carries(), shelf, 5, lambda *row: taken.append(row), lambda: None)  # type: ignore[arg-type]
+        granted.take([(7, *[0] * 18)])
+        return await granted.ask(claim(5))
+
+    assert [row[0] for row in asyncio.run(ask())] == [7]
+    assert len(taken) == 1
+
+
 def test_jobs_that_are_coming_count_as_if_they_were_there(shelf):
     shelf._rate = 1e6  # as fast as can be: the buffer is what bounds
 
@@ -357,22 +404,45 @@ def test_jobs_that_are_coming_count_as_if_they_were_there(shelf):
     assert shelf.wanted(coming=700) == 0
 
 
-def test_the_time_a_worker_waits_for_jobs_does_not_count_against_its_runners(shelf, monkeypatch):
+@pytest.fixture
+def clock(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     clock = [100.0]
     monkeypatch.setattr("faultline.worker.shelf.time.monotonic", lambda: clock[0])
+    shelf._measured, shelf._idle_since = (clock[0], 0), None
+    return clock
 
-    async def idle() -> None:
-        waiting = asyncio.create_task(shelf.until_filled())
-        await asyncio.sleep(0)
-        clock[0] += 0.02
-        shelf.go_on_measuring()  # jobs come
-        waiting.cancel()
 
-    shelf._measured, shelf._idle_since = (clock[0], 0), clock[0]
-    for _ in range(10):
+async def rest(shelf: Shelf, clock: list[float], pause: float, polls: int) -> None:
+    """Two runners wait for jobs; the feeder looks some times, and then they come."""
+    waiting = [asyncio.create_task(shelf.until_filled()) for _ in range(2)]
+    await asyncio.sleep(0)
+    for _ in range(polls):
+        clock[0] += pause / polls
+        shelf.wanted()
+    clock[0] += 0 if polls else pause
+    shelf.go_on_measuring()
+    shelf.go_on_measuring()  # and more of them, before a runner had its turn
+    for each in waiting:
+        each.cancel()
+
+
+def test_the_time_a_worker_waits_for_its_claims_does_not_count_against_its_runners(shelf, clock):
+    for _ in range(20):
         clock[0] += 0.01
         shelf.finished_count += 100
-        asyncio.run(idle())
+        asyncio.run(rest(shelf, clock, 0.02, polls=0))
+        shelf.wanted()
 
-    shelf.wanted()
     assert shelf._rate == pytest.approx(10_000)
+
+
+def test_nor_is_a_worker_taken_for_fast_because_it_was_idle_for_long(shelf, clock):
+    for _ in range(3):
+        asyncio.run(rest(shelf, clock, 600.0, polls=5))
+        assert shelf._measured[0] <= clock[0]
+        for _ in range(20):
+            clock[0] += 0.02
+            shelf.finished_count += 1
+            assert shelf.wanted() <= 20
+
+    assert shelf._rate == pytest.approx(50)

@@ -47,6 +47,11 @@ class LeanConnection(AsyncConnection[Any]):
         """Calls without a cursor, on this connection."""
         return Spoken(self)
 
+    @cached_property
+    def _fileno(self) -> int:
+        """Asked once, while there is one: of a broken connection the driver does not tell it."""
+        return self.pgconn.socket
+
     @property
     def listens(self) -> bool:
         """Whether it tells of wake-ups."""
@@ -78,12 +83,15 @@ class LeanConnection(AsyncConnection[Any]):
             self._ear()
 
     async def close(self) -> None:
-        for talk in self._talks:
-            talk.fail()  # or the loop would listen to a socket that is gone
+        self._fail_all()  # or the loop would listen to a socket that is gone
         if self._ear is not None and self.pgconn.status == ConnStatus.OK:
             asyncio.get_running_loop().remove_reader(self.pgconn.socket)
         self._ear = None
         await super().close()
+
+    def _fail_all(self) -> None:
+        for talk in self._talks:
+            talk.fail()
 
     async def wait(self, gen: PQGen[T], interval: float = 0.0, timeout: float | None = None) -> T:
         if timeout is not None:
@@ -95,13 +103,18 @@ class LeanConnection(AsyncConnection[Any]):
         try:
             hearing = self.spoken.say(message, take)
         except Error as fault:
+            self._fail_all()  # the driver may have closed the socket by now
             hearing = _nobody_hears(fault)
-        return self._begin(hearing)
+        talk = self._begin(hearing)
+        if talk is not self._talks[0] and not self.pgconn.is_busy():
+            # To send this much the driver had to read first: of that nobody is told by the socket any more.
+            asyncio.get_running_loop().call_soon(self._talks[0].read_on)
+        return talk
 
     def _begin(self, gen: PQGen[T]) -> "Talk[T]":
         """Carry a generator of the driver: now, or when the last one has come to its end."""
         before = tuple(talk for talk in self._talks if talk.is_under_way)
-        talk = Talk(gen, self.pgconn, self._ear)
+        talk = Talk(gen, self.pgconn, self._fileno, self._ear)
         self._talks = (*before, talk)
         if before:
             before[-1].next = talk
@@ -143,16 +156,16 @@ class Talk(Generic[T]):
     moment too: its number goes to the next that is opened, and the loop would take that one for it.
     """
 
-    def __init__(self, gen: PQGen[T], pgconn: PGconn, ear: Callable[[], None] | None) -> None:
+    def __init__(self, gen: PQGen[T], pgconn: PGconn, fileno: int, ear: Callable[[], None] | None) -> None:
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[T] = self._loop.create_future()
         self.next: Talk[Any] | None = None
         """Who has the socket after this one."""
         self._gen = gen
         self._pgconn = pgconn
-        self._fileno = pgconn.socket
+        self._fileno = fileno
         self._ear = ear
-        self._reads = self._writes = self._left = False
+        self._reads = self._writes = self._left = self._lost = False
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
@@ -169,13 +182,21 @@ class Talk(Generic[T]):
         if self.ended.done():
             return
         try:
-            self._listen(self._gen.send(ready))  # type: ignore[arg-type]
+            wanted = self._gen.send(ready)  # type: ignore[arg-type]
+            if not self.ended.done():
+                self._listen(wanted)
         except StopIteration as end:
-            self.ended.set_result(end.value)
+            if not self.ended.done():
+                self.ended.set_result(end.value)
             self.close()
         except Exception as fault:  # whoever waits hears of it, not the loop
-            self.ended.set_exception(fault)
+            self._end_with(fault)
             self.close()
+
+    def _end_with(self, fault: Exception) -> None:
+        if not self.ended.done():
+            self.ended.set_exception(fault)
+            self.ended.exception()  # nobody may be waiting for it
 
     def _listen(self, wanted: Wait) -> None:
         try:
@@ -197,12 +218,17 @@ class Talk(Generic[T]):
     def _look_again(self) -> None:
         """Have the driver read: where there is nothing it waits on, where nobody is any more it says so."""
         self._look_again_later()
+        self.read_on()
+
+    def read_on(self) -> None:
         self._go_on(Ready.R)
 
     @property
     def _goes_on(self) -> bool:
         """Whether the connection has nothing more to say to us, and will be used again."""
-        return self.ended.done() and not self.ended.cancelled() and self._pgconn.status == ConnStatus.OK
+        if self._lost or not self.ended.done() or self.ended.cancelled():
+            return False
+        return self._pgconn.status == ConnStatus.OK
 
     def close(self) -> None:
         """Leave the socket to the next, or to whoever listens between calls; said twice, it is left once."""
@@ -211,20 +237,26 @@ class Talk(Generic[T]):
         self._left = True
         if self._alarm is not None:
             self._alarm.cancel()
-        if self._writes:
-            self._loop.remove_writer(self._fileno)
-        if self._ear is not None and self._goes_on:
-            self._loop.add_reader(self._fileno, self._ear)
-        elif self._reads or self._ear is not None:
-            self._loop.remove_reader(self._fileno)
-        if self.next is not None and self._goes_on:
+        goes_on = self._goes_on
+        try:
+            self._leave_socket(goes_on)
+        except (OSError, RuntimeError):  # the latter is uvloop's word for a socket that was reset
+            goes_on = False
+        if self.next is not None and goes_on:
             self.next.begin()
         elif self.next is not None:
             self.next.fail()
 
+    def _leave_socket(self, goes_on: bool) -> None:
+        if self._writes:
+            self._loop.remove_writer(self._fileno)
+        if self._ear is not None and goes_on:
+            self._loop.add_reader(self._fileno, self._ear)
+        elif self._reads or self._ear is not None:
+            self._loop.remove_reader(self._fileno)
+
     def fail(self) -> None:
         """The one before it left the connection in the middle of a reply, or without a server."""
-        if not self.ended.done():
-            self.ended.set_exception(OperationalError("the connection was lost before this was answered"))
-            self.ended.exception()  # nobody may be waiting for it
+        self._lost = True
+        self._end_with(OperationalError("the connection was lost before this was answered"))
         self.close()

@@ -90,6 +90,8 @@ class Line:
         self._conn: LeanConnection | None = None
         self._turn = asyncio.Lock()
         self._early: Early | None = None
+        self._is_wanted = False
+        """Somebody who speaks in the ordinary way waits for the end of what was sent early."""
         self._heard: Heard | None = None
 
     async def run(self, call: Call[T]) -> T:
@@ -118,7 +120,8 @@ class Line:
     def lends(self, early: Early, conn: LeanConnection) -> bool:
         """Whether an early call may speak over this connection now; if so, others wait for its end."""
         is_free = not self._turn.locked() and conn.pgconn.transaction_status == TransactionStatus.IDLE
-        if self._conn is not conn or not (is_free or conn.spoken.goes_in_line):
+        may_follow = conn.spoken.goes_in_line and not self._is_wanted
+        if self._conn is not conn or not (is_free or may_follow):
             return False
         self._early = early
         return True
@@ -158,8 +161,8 @@ class Line:
             try:
                 async with asyncio.timeout(CALL_SECONDS_MAX):
                     with named_errors():
-                        while early is None and self._early is not None and self._early.is_under_way:
-                            await self._early.ended()
+                        if early is None:
+                            await self._until_free()
                         if self._heard is not None and not conn.listens:
                             await conn.listen(self._heard, self._lost)
                         return await say(conn)
@@ -174,6 +177,15 @@ class Line:
                 # A cancelled call may have been cut in the middle of its reply: never reuse that connection.
                 await self._drop()
                 raise
+
+    async def _until_free(self) -> None:
+        """Those that were sent early come to their end, and no others are sent behind them meanwhile."""
+        self._is_wanted = True
+        try:
+            while self._early is not None and self._early.is_under_way:
+                await self._early.ended()
+        finally:
+            self._is_wanted = False
 
     async def _connect(self) -> LeanConnection:
         conn = await aconnect(self.dsn, LeanConnection, prepare_threshold=None)

@@ -10,7 +10,7 @@ from faultline.errors import SchemaTooNew
 from faultline.store import hello
 from faultline.store.connect import connect
 from faultline.store.faults import named_errors
-from faultline.store.sources import LATEST, Migration, current, fingerprint, migrations
+from faultline.store.sources import LATEST, Migration, current, fingerprint, first, migrations
 
 LOCK = 0x4641554C54  # "FAULT": two migrators queue up behind it, and the second finds nothing to do
 
@@ -116,6 +116,7 @@ def _script(before: Standing) -> str:
         # Only where it is missing: even with `if not exists` it asks for the right to make one.
         *(["create schema if not exists faultline;"] if before.number == 0 else []),
     ]
+    parts += [first()]
     # 0002 makes the table that counts them, so the counting comes after all of them.
     parts += [step.sql for step in before.pending]
     parts += [

@@ -31,20 +31,22 @@ LATEST = migrations()[-1].number
 
 
 @cache
+def first() -> str:
+    """Functions and views go before tables are changed: a column that a view reads cannot be."""
+    return files("faultline.sql").joinpath("first.sql").read_text()
+
+
+@cache
 def current() -> str:
     """Functions and views, always made anew: the clock, what stands on it, the verbs, their settings."""
-    root = files("faultline.sql")
     functions = dict(_read("functions"))
     clock = functions.pop("now.sql")
     views = [sql for _, sql in _read("views")]
-    parts = [
-        root.joinpath("first.sql").read_text(), clock, *views, *functions.values(),
-        root.joinpath("last.sql").read_text(),
-    ]  # fmt: skip
-    return "\n".join(parts)
+    last = files("faultline.sql").joinpath("last.sql").read_text()
+    return "\n".join([clock, *views, *functions.values(), last])
 
 
 @cache
 def fingerprint() -> str:
     """Tells whether a database has these very functions and views."""
-    return hashlib.sha256(current().encode()).hexdigest()[:16]
+    return hashlib.sha256((first() + current()).encode()).hexdigest()[:16]

@@ -30,8 +30,8 @@ class Claim:
     def __init__(self, line: Carrier, shelf: Shelf, room: int, take: Take, follow: Follow) -> None:
         self.id = uuid4()
         self.sent = time.monotonic()
-        self.taken = False
-        """True when its jobs are on the shelf."""
+        self.rows: list[Row] = []
+        """Its jobs, when they are on the shelf."""
         self.call: Call[list[Claimed]] | None = None
         """What is asked, where it was put down before it was sent; the next three are of such a one."""
         self.wakes = 0
@@ -82,6 +82,8 @@ class Claim:
         return self._tries > 1
 
     async def ask(self, call: Call[list[Claimed]]) -> list[Row]:
+        if self.rows:
+            return self.rows  # it was answered, whatever became of the line then
         self._tries += 1
         if self._tries == 1 and self._ahead is not None:
             return await self._ahead[0].reply()
@@ -98,8 +100,8 @@ class Claim:
     def take(self, rows: list[Row]) -> None:
         """Said by the line, in the moment of the reply: whoever awaits the claim comes to it later."""
         if rows:
-            self._take(in_line(rows), self.id, self.sent)
-            self.taken = True
+            self.rows = in_line(rows)
+            self._take(rows, self.id, self.sent)
         if len(rows) == self.room:
             self._follow()
 

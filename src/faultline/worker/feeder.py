@@ -64,7 +64,7 @@ class Feeder:
         self.closed = asyncio.Event()
         self._closing = asyncio.Event()
         self._ahead: deque[Claim] = deque()
-        """Claims that were sent before it was their turn to be awaited."""
+        """The claims that are under way, in their order: the first is awaited, or will be next."""
         config = shelf.config
         self._shared = [name for name, limit in config.queues.items() if limit is None]
         self._limited = {name: limit for name, limit in config.queues.items() if limit is not None}
@@ -145,7 +145,7 @@ class Feeder:
     def _follow(self) -> None:
         """All that was asked for has come: have the server go on, it need not wait until we ask again."""
         while not self._closing.is_set():
-            rooms = [claim.room for claim in self._ahead if not claim.taken]
+            rooms = [claim.room for claim in self._ahead if not claim.rows]
             coming = sum(rooms)
             claim = self._claim_ahead(self.shelf.wanted(coming)) if len(rooms) < CLAIMS_AHEAD else None
             if claim is None:
@@ -186,17 +186,19 @@ class Feeder:
         name = "" if queues is self._shared else queues[0]
         memory = self._memories[name]
         span = None if tracing.tracer is None else tracing.claiming(queues)
-        if self._ahead:
-            claim = self._ahead.popleft()
-        else:
-            claim = Claim(self.line, self.shelf, room, self.take, self._follow)
+        if not self._ahead:
+            self._ahead.append(Claim(self.line, self.shelf, room, self.take, self._follow))
+        claim = self._ahead[0]
         call = claim.call
         if call is None:
             begins = memory.begins()
             call = self._call(claim.id, queues, room, begins, span)
             claim.stepped_over = bool(begins)
-        rows = await self.outage.outlast(lambda: claim.ask(call))
-        if claim.is_late and rows:
+        try:
+            rows = await self.outage.outlast(lambda: claim.ask(call))
+        finally:
+            self._ahead.remove(claim)
+        if claim.is_late and rows and not claim.rows:
             claim.sent = time.monotonic()
             rows = await self._renewed(rows, claim.id)
         if not rows and not claim.stepped_over:
@@ -206,7 +208,7 @@ class Feeder:
             memory.took(in_line(rows))
             if span is not None:
                 tracing.quietly(span.end, len(rows))
-            if not claim.taken:
+            if not claim.rows:
                 self.take(rows, claim.id, claim.sent)
         return len(rows)
 

@@ -71,7 +71,7 @@ class Memory:
     def is_overtaken(self, begins: Mapping[int, int]) -> bool:
         """Whether one that was put down to begin there is too old: it is time to look further back."""
         now = time.monotonic()
-        if begins is self._near:
+        if begins and begins is self._near:
             return now >= self.look_at
         return bool(begins) and now >= self._floor_at + FLOOR_SECONDS
 

@@ -53,7 +53,8 @@ class Shelf:
         self._rate = 0.0
         self._low_mark = 0
         self._measured = (time.monotonic(), 0)
-        self._idle_since = time.monotonic()
+        self._idle_since: float | None = time.monotonic()
+        """Since when there is nothing to do; None while there is."""
 
     def wake(self) -> None:
         """There may be work: told to the feeder, and acted on at once where that can be done."""
@@ -74,7 +75,7 @@ class Shelf:
 
     async def until_filled(self) -> None:
         """Wait for a job on the shelf. Somebody else may have it by then: look again."""
-        if not self.buffer and not self.running:
+        if not self.buffer and not self.running and self._idle_since is None:
             self._idle_since = time.monotonic()
         idle = asyncio.get_running_loop().create_future()
         self._idle.append(idle)
@@ -141,10 +142,11 @@ class Shelf:
             self.hungry.set()
 
     def go_on_measuring(self) -> None:
-        """Jobs come to an empty shelf: the time spent waiting for them says nothing about the runners."""
-        if not self.buffer and not self.running:
+        """Jobs come: the time in which there were none says nothing about the runners."""
+        if self._idle_since is not None:
             at, count = self._measured
-            self._measured = (at + time.monotonic() - self._idle_since, count)
+            self._measured = (at + time.monotonic() - max(at, self._idle_since), count)
+            self._idle_since = None
 
     def _ahead(self) -> int:
         at, count = self._measured
