@@ -151,7 +151,9 @@ def test_an_idle_process_that_dies_costs_no_attempt(database, store):
         jobs = [enqueue(store, task="pid") for _ in range(3)]
         eventually(lambda: all(state_of(store, job) == "succeeded" for job in jobs))
 
-    assert [outcomes(store, job) for job in jobs] == [["succeeded"]] * 3
+    assert [store.run(calls.get(job)).attempt for job in jobs] == [1] * 3
+    # On a busy machine the next process may be slow to come: then a job is put off, its attempt given back.
+    assert {outcome for job in jobs for outcome in outcomes(store, job)} <= {"succeeded", "snoozed"}
 
 
 def test_no_other_job_is_hurt_when_a_process_dies(database, store):
