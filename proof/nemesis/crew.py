@@ -92,6 +92,9 @@ class Post:
     def start(self) -> None:
         self.wanted, self.struck, self.starts = True, False, self.starts + 1
         flags = ("--name", f"{self.name}-{self.starts}", *self.orders.flags) if self.command == WORKER else ()
+        # A trap springs once for a worker and its children: one that wakes from it should not meet it again.
+        once = self.log.with_name(f"{self.name}-{self.starts}.once")
+        once.mkdir(exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*self.command, *flags],
@@ -99,7 +102,7 @@ class Post:
                 env={
                     **os.environ, **self.environment, **dict(self.orders.environment),
                     "FAULTLINE_DSN": self.link.dsn, "PYTHONUNBUFFERED": "1",
-                    "NEMESIS_GENERATION": str(self.starts),
+                    "NEMESIS_GENERATION": str(self.starts), "FAULTLINE_FAILPOINTS_ONCE": str(once),
                 },
             )  # fmt: skip
         self.keeper.say("hold", self.process.pid)

@@ -237,6 +237,8 @@ class Talk(Generic[T]):
         self._left = True
         if self._alarm is not None:
             self._alarm.cancel()
+        with contextlib.suppress(Exception):
+            self._gen.close()  # or its last words, over a socket that is gone, come when the memory is cleared
         goes_on = self._goes_on
         try:
             self._leave_socket(goes_on)
