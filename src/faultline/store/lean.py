@@ -238,7 +238,7 @@ class Talk(Generic[T]):
         if self._alarm is not None:
             self._alarm.cancel()
         with contextlib.suppress(Exception):
-            self._gen.close()  # or its last words, over a socket that is gone, come when the memory is cleared
+            self._gen.close()  # or its last words come when memory is cleared, over a socket that is gone
         goes_on = self._goes_on
         try:
             self._leave_socket(goes_on)
