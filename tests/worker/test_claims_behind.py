@@ -108,6 +108,7 @@ def test_calls_are_sent_before_the_first_is_answered_and_answered_in_their_order
             replies = [await each.reply() for each in early]
             assert [rows[0][0] for rows in replies] == taken.came == jobs[:3]
             assert [row[0] for row in await line.run(claim())] == jobs[3:]  # the line goes on as any other
+            assert early[0].conn._talks == ()  # no reply is kept
 
     run(ask())
 

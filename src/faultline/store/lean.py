@@ -113,7 +113,7 @@ class LeanConnection(AsyncConnection[Any]):
 
     def _begin(self, gen: PQGen[T]) -> "Talk[T]":
         """Carry a generator of the driver: now, or when the last one has come to its end."""
-        before = tuple(talk for talk in self._talks if talk.is_under_way)
+        before = self._under_way()
         talk = Talk(gen, self.pgconn, self._fileno, self._ear)
         self._talks = (*before, talk)
         if before:
@@ -133,6 +133,10 @@ class LeanConnection(AsyncConnection[Any]):
             raise
         finally:
             talk.close()
+            self._talks = self._under_way()  # it has its reply, which may be large
+
+    def _under_way(self) -> "tuple[Talk[Any], ...]":
+        return tuple(talk for talk in self._talks if talk.is_under_way)
 
 
 class PlainConnection(Connection[Any]):
