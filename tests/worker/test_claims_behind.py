@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -62,9 +63,9 @@ class Taken:
         self.came: list[int] = []
 
     def send(self, call: Any = None) -> Early:
-        early = self.line.early(call or claim(), self)
+        early = self.line.early(call or claim())
         assert early is not None
-        early.send()
+        early.send(self)
         assert early.was_sent
         self.sent.append(early)
         return early
@@ -127,8 +128,8 @@ def test_whoever_comes_behind_them_in_the_ordinary_way_waits_for_the_last(databa
                 await first.reply()
                 other = asyncio.create_task(line.run(nobody_is_there()))
                 await asyncio.sleep(0.1)
-                third = line.early(claim(), taken)
-                third.send()
+                third = line.early(claim())
+                third.send(taken)
                 assert not third.was_sent  # before the other had its turn
             assert await other == []
             assert taken.came == jobs[:2]
@@ -310,8 +311,8 @@ def test_a_drain_claims_ahead_and_does_all_in_line(database, store, monkeypatch)
     under_way: list[int] = []
     send = Early.send
 
-    def told_of(self: Early) -> None:
-        send(self)
+    def told_of(self: Early, taker: Any = None) -> None:
+        send(self, taker)
         under_way.append(self.conn.spoken._in_line)
 
     monkeypatch.setattr(Early, "send", told_of)
@@ -331,14 +332,14 @@ def test_a_drain_claims_ahead_and_does_all_in_line(database, store, monkeypatch)
 class EarlyClaim:
     was_sent = False
 
-    def send(self) -> None:
+    def send(self, taker: Any = None) -> None:
         self.was_sent = True
 
 
 class Carries:
     """A line that sends whatever it is told to, and is never answered."""
 
-    def early(self, call: Any, taker: Any) -> Any:
+    def early(self, call: Any) -> Any:
         return EarlyClaim()
 
 
@@ -447,3 +448,21 @@ def test_nor_is_a_worker_taken_for_fast_because_it_was_idle_for_long(shelf, cloc
             assert shelf.wanted() <= 20
 
     assert shelf._rate == pytest.approx(50)
+
+
+def test_a_claim_is_forgotten_when_its_jobs_are_taken(database, store):
+    """Without waiting for the collector: a claim and its call in a ring would keep 500 jobs alive, each."""
+    store.run(calls.enqueue_many([new_job(task="work") for _ in range(3000)]))
+
+    async def work() -> None:
+        pass
+
+    gc.collect()
+    gc.disable()
+    try:
+        drain(database, work)
+        kept = sum(isinstance(each, Claim) for each in gc.get_objects())
+    finally:
+        gc.enable()
+
+    assert kept <= 2

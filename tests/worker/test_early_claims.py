@@ -72,7 +72,7 @@ class Claims:
         self.asked += 1
         return []
 
-    def early(self, call: Any, taker: Any) -> Any:
+    def early(self, call: Any) -> Any:
         return EarlyClaim(self, self.replies.pop(0)) if self.replies else None
 
 
@@ -83,7 +83,7 @@ class EarlyClaim:
         self._line = line
         self._reply = reply
 
-    def send(self) -> None:
+    def send(self, taker: Any = None) -> None:
         self.was_sent = True
         self._line.under_way.set()
 
@@ -171,13 +171,6 @@ def test_a_feeder_that_is_closed_hears_its_early_claim_out(shelf):
     asyncio.run(ask())
 
 
-class Nobody:
-    """A taker who takes no notice."""
-
-    def take(self, rows: list[Any]) -> None:
-        pass
-
-
 def claim() -> Any:
     return calls.claim(["default"], 1, lease=LEASE, claim=uuid4())
 
@@ -188,7 +181,7 @@ def test_whoever_comes_behind_an_early_call_waits_for_its_end(database, store):
     async def ask() -> tuple[Any, Any]:
         line = Line(database)
         await line.run(claim_nothing())
-        early = line.early(claim(), Nobody())
+        early = line.early(claim())
         assert early is not None
         early.send()
         assert early.was_sent
@@ -211,15 +204,15 @@ def claim_nothing() -> Any:
 def test_an_early_call_is_not_sent_over_a_line_that_is_in_use_or_another(database, store):
     async def ask() -> None:
         line = Line(database)
-        assert line.early(claim(), Nobody()) is None  # nobody is connected yet
+        assert line.early(claim()) is None  # nobody is connected yet
         await line.run(claim_nothing())
-        busy = line.early(claim(), Nobody())
+        busy = line.early(claim())
         speaking = asyncio.create_task(line.run(claim_nothing()))
         await asyncio.sleep(0)
         busy.send()
         assert not busy.was_sent
         await speaking
-        late = line.early(claim_nothing(), Nobody())
+        late = line.early(claim_nothing())
         await line.close()
         await line.run(claim_nothing())
         late.send()
@@ -233,7 +226,7 @@ def test_an_early_call_whose_connection_breaks_is_unknown(database, store):
     async def ask() -> None:
         line = Line(database)
         await line.run(claim_nothing())
-        early = line.early(claim(), Nobody())
+        early = line.early(claim())
         with psycopg.connect(database, autocommit=True) as other:
             other.execute("begin; lock table faultline.active in access exclusive mode")
             early.send()

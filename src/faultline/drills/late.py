@@ -51,8 +51,8 @@ class LateLine:
             await asyncio.to_thread(self._gates.pass_through, barrier)
         return await self._line.fetch(call, taker)
 
-    def early(self, call: Call[Any], taker: Taker) -> Early | None:
-        return self._line.early(call, taker)
+    def early(self, call: Call[Any]) -> Early | None:
+        return self._line.early(call)
 
     async def close(self) -> None:
         await self._line.close()

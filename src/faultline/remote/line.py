@@ -66,7 +66,7 @@ class RemoteLine:
                 taker.take(rows)
             return rows
 
-    def early(self, call: Call[Any], taker: Taker) -> None:
+    def early(self, call: Call[Any]) -> None:
         """Jobs are pushed to us, so there is nothing to be early with."""
 
     async def close(self) -> None:

@@ -39,12 +39,11 @@ class Early:
     while another like it, or one with a taker, is under way: then it is carried out right behind that.
     """
 
-    def __init__(self, line: "Line", conn: LeanConnection, call: Call[Any], taker: Taker | None) -> None:
+    def __init__(self, line: "Line", conn: LeanConnection, call: Call[Any]) -> None:
         self._line = line
         self.conn = conn
         self._name = call.name
         self._message = conn.spoken.put_down(call)
-        self._taker = taker
         self._talk: Talk[list[Row]] | None = None
 
     @property
@@ -55,10 +54,14 @@ class Early:
     def is_under_way(self) -> bool:
         return self._talk is not None and not self._talk.ended.done()
 
-    def send(self) -> None:
-        """Send it; when the line is not free, or is another by now, nothing is sent."""
+    def send(self, taker: Taker | None = None) -> None:
+        """Send it; when the line is not free, or is another by now, nothing is sent.
+
+        Who takes the reply is told only now and is not kept: a claim and its early call would keep each
+        other, and all their jobs, until the collector comes.
+        """
         if self._line.lends(self, self.conn):
-            self._talk = self.conn.say(self._message, None if self._taker is None else self._taker.take)
+            self._talk = self.conn.say(self._message, None if taker is None else taker.take)
 
     async def reply(self) -> list[Row]:
         """What came of it; the errors are those of any other call."""
@@ -100,7 +103,7 @@ class Line:
 
     async def run_in_line(self, call: Call[T]) -> T:
         """The same for a call that may be sent while others of its kind are under way: it comes next."""
-        early = self.early(call, None)
+        early = self.early(call)
         if early is not None:
             early.send()
             if early.was_sent:
@@ -111,11 +114,11 @@ class Line:
         """Carry one call; the rows of its reply as they came."""
         return await self._talk(call.name, lambda conn: self._say(conn, call, taker))
 
-    def early(self, call: Call[Any], taker: Taker | None) -> Early | None:
+    def early(self, call: Call[Any]) -> Early | None:
         """Put a call down, to be sent at once when its time comes; None where that cannot be done now."""
         if self._conn is None or not self._prepare:
             return None
-        return Early(self, self._conn, call, taker)
+        return Early(self, self._conn, call)
 
     def lends(self, early: Early, conn: LeanConnection) -> bool:
         """Whether an early call may speak over this connection now; if so, others wait for its end."""

@@ -51,7 +51,7 @@ class Claim:
     def put_down(self, call: Call[list[Claimed]], memory: Memory, begins: Mapping[int, int]) -> bool:
         """Have it ready to be sent; False where the line cannot do that."""
         self.call = call
-        if early := self._line.early(call, self):
+        if early := self._line.early(call):
             self._ahead = (early, memory, begins)
         return early is not None
 
@@ -71,7 +71,7 @@ class Claim:
         if memory.is_overtaken(begins):
             return
         self.wakes, self.had_none = self._shelf.wakes, self._shelf.in_hand + coming == 0
-        early.send()
+        early.send(self)
         if early.was_sent:
             self.stepped_over = bool(begins)
             memory.begin(begins)
