@@ -80,6 +80,19 @@ def test_most_claims_of_a_worker_that_is_never_idle_step_over_what_they_passed(c
     assert sum(steps > 100 for steps in walked) <= len(walked) / 90  # from the floor, once a second
 
 
+def test_a_worker_that_takes_very_many_steps_over_them_sooner(clock):
+    """500 each 5 ms: a tenth of a second would be 10,000 jobs to walk over, each time."""
+    memory, place, walked = Memory(), 0, []
+    for _ in range(600):
+        clock.now += 0.005
+        walked.append(place - memory.begins().get(1, 0))
+        place += 500
+        memory.took([row(1, at) for at in range(place - 500, place)])
+
+    assert 1000 <= sorted(walked[300:])[150] <= 2500
+    assert place - 500 not in memory.would_begin().values()  # a moment ago: somebody may still commit
+
+
 def test_a_worker_with_nothing_to_do_looks_from_the_floor_each_tenth_of_a_second(clock):
     memory = Memory()
     memory.took([row(1, 7)])

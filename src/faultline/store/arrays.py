@@ -37,7 +37,9 @@ def pack(many: Many, encoding: str = "utf-8") -> bytes:
     if not many.values:
         return _EMPTY.pack(0, 0, oid)
     body = pack_values(many.values, encoding)
-    return _HEAD.pack(1, many.values.count(None) > 0, oid, len(many.values), 1) + body
+    # Only texts may be missing: no other null can be packed, and to look for one takes long.
+    has_nulls = many.of == "text" and None in many.values
+    return _HEAD.pack(1, has_nulls, oid, len(many.values), 1) + body
 
 
 def _bigints(values: Sequence[Any], encoding: str) -> bytes:

@@ -205,7 +205,7 @@ class Feeder:
             self._empty.add(name)
         if rows:
             self._empty.clear()
-            memory.took(in_line(rows))
+            memory.took(rows if claim.rows else in_line(rows))
             if span is not None:
                 tracing.quietly(span.end, len(rows))
             if not claim.rows:

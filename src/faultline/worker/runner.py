@@ -72,7 +72,7 @@ class Runners:
                 hand = await self._next()
             hand.runner = me
             shelf.running.add(hand)
-            token = current.set(hand.job)
+            current.set(hand.job)  # until the next, or until there is none: set back each time, it cost twice
             before = copy_context()
             try:
                 outcome = await (self._attempt(hand) if tracing.tracer is None else self._traced(hand))
@@ -80,16 +80,16 @@ class Runners:
                 shelf.running.discard(hand)
                 hand.runner = None
             spoiled = copy_context() != before
-            current.reset(token)
             if hand.told:
                 _forget_cancelling(me)
             shelf.finished_count += 1
             self.settler.take(hand, outcome)
-            shelf.ask_for_more()
             if hand.abandoned:
+                shelf.ask_for_more()
                 await self._until_back(hand)
             done += 1
             if done % YIELD_EVERY == 0 or time.monotonic() - turned_at > TURN_MAX:
+                shelf.ask_for_more()
                 await asyncio.sleep(0)
                 turned_at = time.monotonic()
 
@@ -98,6 +98,7 @@ class Runners:
         shelf = self.shelf
         while True:
             while not shelf.buffer:
+                current.set(None)
                 shelf.hungry.set()
                 await shelf.until_filled()
             hand = shelf.buffer.popleft()

@@ -80,24 +80,22 @@ class Settler:
 
         LeaseLost: the fence refused it inside the handler, which is still to be recorded.
         """
-        if outcome is None:
-            self.shelf.drop(hand)
-        elif type(outcome) is Done or type(outcome) is Failed:
+        if type(outcome) is Done:
             hand.outcome = outcome
-            self._take_batched(hand)
-        else:
-            self._take_singly(hand, outcome)
-
-    def _take_batched(self, hand: Hand) -> None:
-        if type(hand.outcome) is Failed:
+            self.done.append(hand)
+            size = len(self.done)
+            if size == 1:
+                self._some.set()
+            if size == self._batch_size:
+                self._enough.set()
+        elif type(outcome) is Failed:
+            hand.outcome = outcome
             self.failed.append(hand)
             self._rest.set()
-            return
-        self.done.append(hand)
-        if len(self.done) == self._batch_size:
-            self._enough.set()
-        if len(self.done) == 1:
-            self._some.set()
+        elif outcome is None:
+            self.shelf.drop(hand)
+        else:
+            self._take_singly(hand, outcome)
 
     def _take_singly(self, hand: Hand, outcome: Outcome | LeaseLost, tries: int = 0) -> None:
         self.rest.append((hand, outcome, tries))
@@ -196,7 +194,7 @@ class Settler:
 
     def _try_again(self, hand: Hand) -> None:
         self._at_work -= 1
-        self._take_batched(hand)
+        self.take(hand, hand.outcome)
 
     async def _settle_one(self, hand: Hand, outcome: Outcome | LeaseLost, tries: int) -> None:
         """Record one outcome; whoever settles for the others has to outlive whatever comes of it."""
