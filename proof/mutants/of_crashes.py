@@ -49,6 +49,11 @@ MUTANTS = (
         (worker("judge", "return _crashed(hand, error, said, delay) or Failed(said, delay)", "return Failed(said, delay)"),),
     ),
     Mutant(
+        "a process that dies is held against a job that it has not begun", "G9",
+        "tests/worker/test_children_killed.py::test_a_process_that_dies_before_it_has_begun_a_job_costs_that_nothing",
+        (worker("ward", "self._began, self._cannot = False, None", "self._began, self._cannot = True, None"),),
+    ),
+    Mutant(
         "a job for which there was no process has failed", "G8",
         f"{P13}::test_the_job_is_given_back_waits_longer_each_time_and_runs_at_last",
         (worker("children", "return self._put_off(hand, refused)", "raise"),),

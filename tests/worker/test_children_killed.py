@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -151,9 +152,27 @@ def test_an_idle_process_that_dies_costs_no_attempt(database, store):
         jobs = [enqueue(store, task="pid") for _ in range(3)]
         eventually(lambda: all(state_of(store, job) == "succeeded" for job in jobs))
 
-    assert [store.run(calls.get(job)).attempt for job in jobs] == [1] * 3
+    history = [store.run(calls.history(job)) for job in jobs]
+    assert [store.run(calls.get(job)).attempt for job in jobs] == [1] * 3, history
     # On a busy machine the next process may be slow to come: then a job is put off, its attempt given back.
     assert {outcome for job in jobs for outcome in outcomes(store, job)} <= {"succeeded", "snoozed"}
+
+
+def test_a_process_that_dies_before_it_has_begun_a_job_costs_that_nothing(database, store):
+    """It was idle when it was given the job: whatever killed it, the handler did not."""
+    with working(database, *shop.app.registry, config=quick(jobs_max=1)):
+        first = enqueue(store, task="pid")
+        pid = eventually(lambda: store.run(calls.get(first)).result)
+        os.kill(pid, signal.SIGSTOP)
+        job = enqueue(store, task="pid")
+        eventually(lambda: state_of(store, job) == "running")
+        time.sleep(0.5)  # by now it was told of the job, which it cannot hear
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: state_of(store, job) == "succeeded")
+
+    info = store.run(calls.get(job))
+    assert outcomes(store, job) == ["snoozed", "succeeded"]
+    assert (info.attempt, info.crashes) == (1, 0)
 
 
 def test_no_other_job_is_hurt_when_a_process_dies(database, store):

@@ -103,7 +103,7 @@ def test_a_handler_that_no_child_can_find_runs_as_usual_and_that_is_told(databas
 
 def test_an_import_that_dies_in_a_child_is_no_crash_of_the_job(database, store, monkeypatch, tmp_path):
     """The module is as it is for the worker; in a child it ends the process before the handler begins."""
-    module = tmp_path / "only_here.py"
+    module = tmp_path / "dies_in_children.py"
     module.write_text(
         "import os\n"
         "if 'FAULTLINE_DSN' in os.environ: os._exit(3)\n"
@@ -114,10 +114,10 @@ def test_an_import_that_dies_in_a_child_is_no_crash_of_the_job(database, store, 
     )
     monkeypatch.delenv("FAULTLINE_DSN", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
-    import only_here  # type: ignore[import-not-found]
+    import dies_in_children  # type: ignore[import-not-found]
 
     job = suspect(database, store, "fragile")
-    with working(database, *only_here.app.registry):
+    with working(database, *dies_in_children.app.registry):
         eventually(lambda: state_of(store, job) == "succeeded", 30)
 
     # Where the system is slow to give us a process, it is put off first.

@@ -157,10 +157,9 @@ class Child:
             os._exit(EXIT_UNHEARD)
 
     def _is_able(self, begin: Begin) -> bool:
-        """A suspect's handler is found first, and that it was is told: an import that dies is no crash."""
-        if begin.place is None:
-            return True
-        if begin.task not in self._specs and (why := self._find(begin.place, begin.task)) is not None:
+        """A suspect's handler is found first. That a job begins is told: who dies before has not run it."""
+        place = None if begin.task in self._specs else begin.place
+        if place is not None and (why := self._find(place, begin.task)) is not None:
             self.say(Unable(begin.turn, why))
             return False
         self.say(Began(begin.turn))

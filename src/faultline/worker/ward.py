@@ -105,7 +105,7 @@ class Ward(asyncio.Protocol):
             await asyncio.wait((self._ready,))
         await self._check_able(hand, place)
         self._hand, self._ended = hand, asyncio.get_running_loop().create_future()
-        self._began, self._cannot = place is None, None
+        self._began, self._cannot = False, None
         self.begun += 1
         trace = None if hand.span is None else hand.span.trace
         self._say(Begin.of(self.begun, hand.lease, hand.job, hand.args, hand.retry, place, trace))
@@ -116,18 +116,18 @@ class Ward(asyncio.Protocol):
             raise
         finally:
             self._hand = None
-        return await self._what_came_of(hand)
+        return await self._what_came_of(hand, place)
 
-    async def _what_came_of(self, hand: Hand) -> Outcome | LeaseLost | None:
+    async def _what_came_of(self, hand: Hand, place: Place | None) -> Outcome | LeaseLost | None:
         told = self._ended.result() if self._ended.done() else None
         if self._cannot is not None:
             raise CannotRunHere(self._cannot)
         if told is not None:
             return self._blamed(hand, outcome_of(told, hand.lease))
         how, mark = await self._how_it_died()
-        if not self._began and self._alone:
+        if not self._began and self._alone and place is not None:
             raise CannotRunHere(f"a child process {how} while it imported task {hand.job.task}")
-        if not self._began:  # of something that ran there before
+        if not self._began:  # of something that ran there before, or was done to it
             raise NoChild(f"a child process {how} before it had begun task {hand.job.task}")
         died = f"the process of job {hand.job.id} ({hand.job.task}) {how}"
         raise HandlerDied(died, mark, alone=self._alone)

@@ -1,8 +1,8 @@
 """What a worker and its children say to each other: JSON with a length before it, and nothing that runs.
 
 worker to child    Greeting, then Begin a job; Left answers Ask, Stop says that the lease is gone
-child to worker    Ready, then for each job Ask and Now where it uses job.transaction, and Ended; of a suspect
-                   Began before that, or Unable
+child to worker    Ready, then for each job Began (or Unable, of a suspect), Ask and Now where it uses
+                   job.transaction, and Ended
 """
 
 import struct
@@ -125,7 +125,7 @@ class Unable(Message, frozen=True):
 
 
 class Began(Message, frozen=True):
-    """The handler of a suspect was found and is called now: what happens from here on is its own doing."""
+    """The handler is there and is called now: what happens from here on is its own doing."""
 
     turn: int
 
