@@ -26,6 +26,9 @@ class Options:
     """Seconds after which bulk enqueuing stops; meant for libraries without a bulk API."""
     drain_cap: float = 25.0
     """Seconds after its first handler at which a drain is cut."""
+    short_s: float = 2.0
+    turns: int = 3
+    """How often a drain that takes less than those seconds is measured in each repeat: the middle counts."""
     latency_s: float = 10.0
     latency_ms: float = 20.0
     depth: int = 2_000

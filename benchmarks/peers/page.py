@@ -32,7 +32,9 @@ redis, where there is one), measures, and makes this page.
 - **Enqueue in bulk**: the library's own bulk API; what stands in for a missing one is in the settings below.
 - **Drain**: workers start on a full queue. The clock runs from the first handler's start to the moment at
   which the library's own tables say that nothing is unfinished. Handlers do nothing but count themselves in a
-  file. `*` marks a drain that was cut at its time limit: its rate is completed jobs by elapsed time.
+  file. `*` marks a drain that was cut at its time limit: its rate is completed jobs by elapsed time. One that
+  takes less than {short_s:g} s is measured {turns} times in each repeat, in turn with the others, and its
+  middle counts.
 - **Pickup**: one job every {latency_ms:g} ms for {latency_s:g} s, one idle worker; from the return of the
   enqueue call to the handler's start, by the clock of the one host. "After the commit" counts from the moment
   the server noted for the job's commit (`track_commit_timestamp`), so only systems on PostgreSQL have it.

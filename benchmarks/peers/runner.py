@@ -4,6 +4,7 @@ import json
 import platform
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ from benchmarks.peers.peer import Absent, Peer, admin
 from benchmarks.peers.pickup import latency
 from benchmarks.peers.services import services
 from benchmarks.peers.steady import offered, sustained
-from benchmarks.peers.throughput import drain, single
+from benchmarks.peers.throughput import drain, is_short, middle_of, single
 
 Phase = Callable[[Peer, Options], dict[str, Any]]
 
@@ -134,10 +135,13 @@ def measure(record: Record, peers: list[Peer], asked: Options) -> None:
         for name, row in rows.items():
             record.data["throughput"][name].append(row)
         for name, step in steps:
-            for peer in random.sample(peers, len(peers)):
-                found = one_step(name, step, peer, asked)
-                rows[peer.name].update(found)
-                record.note(f"repeat {repeat + 1} {name}", peer, found)
+            turns: dict[str, list[dict[str, Any]]] = {peer.name: [] for peer in peers}
+            for turn in range(asked.turns):
+                again = [peer for peer in peers if not turn or is_short(turns[peer.name][0], name, asked)]
+                for peer in random.sample(again, len(again)):
+                    turns[peer.name].append(one_step(name, step, peer, asked))
+                    rows[peer.name].update(middle_of(turns[peer.name], name))
+                    record.note(f"repeat {repeat + 1} {name}", peer, turns[peer.name][-1])
 
 
 def one_step(name: str, step: Phase, peer: Peer, asked: Options) -> dict[str, Any]:
@@ -183,6 +187,7 @@ def _zombie(record: Record, asked: Options, phase: str, step: Phase, peer: Peer)
 
 def main() -> None:
     asked = options.read()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to stop"))  # and the services with it
     with services():
         peers, absent = find_peers(asked)
         record = Record(asked, peers, absent)

@@ -1,5 +1,6 @@
 """Enqueuing and draining: how fast, and what it costs the database."""
 
+import statistics
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,27 @@ def drain(peer: Peer, options: Options, workers: int) -> Row:
             cost = costs(before, tuples(conn), drained)
             row |= {f"{word}_{name}": value for name, value in cost.items()}
     return row
+
+
+def is_short(row: Row, phase: str, options: Options) -> bool:
+    """Whether this was a drain so short that a hiccup of the machine is a large part of it."""
+    return bool(row.get(f"{phase}_complete")) and row[f"{phase}_seconds"] < options.short_s
+
+
+def middle_of(rows: list[Row], phase: str) -> Row:
+    """Of several turns the one in the middle, by its rate; a turn that failed counts as the slowest.
+
+    >>> turns = [{"drain1_per_s": 7.0, "bulk_per_s": 1.0}, {"drain1_error": "lost"}, {"drain1_per_s": 9.0}]
+    >>> middle_of(turns, "drain1")
+    {'drain1_per_s': 7.0, 'bulk_per_s': 1.0, 'drain1_turns': [0, 7, 9]}
+    """
+    if len(rows) == 1:
+        return rows[0]
+    in_order = sorted(rows, key=lambda row: row.get(f"{phase}_per_s", 0.0))
+    row = dict(in_order[(len(rows) - 1) // 2])
+    if bulk := [turn["bulk_per_s"] for turn in rows if "bulk_per_s" in turn]:
+        row["bulk_per_s"] = statistics.median_low(bulk)
+    return row | {f"{phase}_turns": [round(turn.get(f"{phase}_per_s", 0.0)) for turn in in_order]}
 
 
 @dataclass(frozen=True, slots=True)
