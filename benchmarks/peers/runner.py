@@ -140,8 +140,10 @@ def measure(record: Record, peers: list[Peer], asked: Options) -> None:
                 again = [peer for peer in peers if not turn or is_short(turns[peer.name][0], name, asked)]
                 for peer in random.sample(again, len(again)):
                     turns[peer.name].append(one_step(name, step, peer, asked))
-                    rows[peer.name].update(middle_of(turns[peer.name], name))
                     record.note(f"repeat {repeat + 1} {name}", peer, turns[peer.name][-1])
+            for system, row in rows.items():
+                row.update(middle_of(turns[system], name))
+            record.save()
 
 
 def one_step(name: str, step: Phase, peer: Peer, asked: Options) -> dict[str, Any]:

@@ -60,8 +60,9 @@ def middle_of(rows: list[Row], phase: str) -> Row:
         return rows[0]
     in_order = sorted(rows, key=lambda row: row.get(f"{phase}_per_s", 0.0))
     row = dict(in_order[(len(rows) - 1) // 2])
-    if bulk := [turn["bulk_per_s"] for turn in rows if "bulk_per_s" in turn]:
-        row["bulk_per_s"] = statistics.median_low(bulk)
+    for bulk in ("bulk_per_s", "bulk2_per_s"):
+        if told := [turn[bulk] for turn in rows if bulk in turn]:
+            row[bulk] = statistics.median_low(told)
     return row | {f"{phase}_turns": [round(turn.get(f"{phase}_per_s", 0.0)) for turn in in_order]}
 
 

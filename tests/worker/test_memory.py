@@ -89,8 +89,7 @@ def test_a_worker_that_takes_very_many_steps_over_them_sooner(clock):
         place += 500
         memory.took([row(1, at) for at in range(place - 500, place)])
 
-    assert 1000 <= sorted(walked[300:])[150] <= 2500
-    assert place - 500 not in memory.would_begin().values()  # a moment ago: somebody may still commit
+    assert sorted(walked[300:])[150] == 2000  # 20 ms: whoever commits within that is met
 
 
 def test_a_worker_with_nothing_to_do_looks_from_the_floor_each_tenth_of_a_second(clock):

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +19,7 @@ from faultline.worker.hand import Hand
 from faultline.worker.places import place_of
 from faultline.worker.spawned import Spawned
 from faultline.worker.ward import Ward
-from faultline.worker.wire import Ask, Begin, Greeting, Left, Lost, Now, framed, frames_to_child
+from faultline.worker.wire import Ask, Began, Begin, Greeting, Left, Lost, Now, framed, frames_to_child
 from tests.worker import children_app as shop
 from tests.worker.harness import eventually, rows
 
@@ -57,6 +58,20 @@ def board() -> Any:
     board = Board.make(1)
     yield board
     board.close()
+
+
+def test_what_was_said_before_nonsense_is_heard(board):
+    """In one piece with it: a job that has begun must not be taken for one that has not."""
+
+    async def tell() -> None:
+        ward, _, _ = await second_turn(board)
+        ward.process = SimpleNamespace(pid=1, kill=lambda: None)  # type: ignore[assignment]
+
+        ward.data_received(framed(Began(2)) + b"\xff" * 100)
+        assert ward._began
+        assert ward._killed_for == "it spoke nonsense to the worker"
+
+    asyncio.run(tell())
 
 
 def test_what_is_said_of_an_earlier_job_does_not_touch_this_one(board):

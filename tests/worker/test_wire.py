@@ -63,7 +63,7 @@ def test_messages_come_out_whole_however_they_arrive():
 
     heard = [message for at in range(len(data)) for message in frames.feed(data[at : at + 1])]
 
-    assert heard == [Ready({}), Ask(1), Ask(2)] == frames_from_child().feed(data)
+    assert heard == [Ready({}), Ask(1), Ask(2)] == list(frames_from_child().feed(data))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_messages_come_out_whole_however_they_arrive():
 )
 def test_what_is_no_message_of_ours_is_refused(data):
     with pytest.raises(ValueError, match=r"message|Object|JSON|Invalid|malformed"):
-        frames_from_child().feed(data)
+        list(frames_from_child().feed(data))
 
 
 def test_an_outcome_that_does_not_exist_is_refused():

@@ -96,9 +96,9 @@ class Runners:
     async def _next(self) -> Hand:
         """The next job that may be started; those told to stop before they began are settled here."""
         shelf = self.shelf
+        current.set(None)
         while True:
             while not shelf.buffer:
-                current.set(None)
                 shelf.hungry.set()
                 await shelf.until_filled()
             hand = shelf.buffer.popleft()

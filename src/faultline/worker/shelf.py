@@ -137,7 +137,7 @@ class Shelf:
         return max(0, min(missing, most, CLAIM_MAX))
 
     def ask_for_more(self) -> None:
-        """Wake the feeder when the buffer runs low; told after each job taken and each lease that ended."""
+        """Wake the feeder when the buffer runs low; told once in a few jobs, and when a lease has ended."""
         if len(self.buffer) <= self._low_mark:
             self.hungry.set()
 

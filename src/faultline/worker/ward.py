@@ -58,7 +58,7 @@ Longer than a connection takes to notice that nobody is there; after it the rows
 
 
 class NoChild(Exception):
-    """The system has no process for us now."""
+    """The system has no process for us now, or ours ended before it had begun the job."""
 
 
 class CannotRunHere(Exception):

@@ -6,6 +6,7 @@ child to worker    Ready, then for each job Began (or Unable, of a suspect), Ask
 """
 
 import struct
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
@@ -243,7 +244,7 @@ class Frames(Generic[T]):
 
     >>> data = framed(Ask(1)) + framed(Ready({}))
     >>> frames = frames_from_child()
-    >>> frames.feed(data[:30]), frames.feed(data[30:])
+    >>> list(frames.feed(data[:30])), list(frames.feed(data[30:]))
     ([Ask(turn=1)], [Ready(unable={})])
     """
 
@@ -251,20 +252,19 @@ class Frames(Generic[T]):
         self._decoder = msgspec.json.Decoder(kind)
         self._data = bytearray()
 
-    def feed(self, data: bytes) -> list[T]:
-        """The messages that are whole now; ValueError when this is no message of ours."""
+    def feed(self, data: bytes) -> Iterator[T]:
+        """The messages that are whole now; ValueError when one is none of ours, behind all before it."""
         self._data += data
-        messages: list[T] = []
         while len(self._data) >= LENGTH.size:
             (length,) = LENGTH.unpack_from(self._data)
             if length > MESSAGE_BYTES_MAX:
                 raise ValueError(f"a message of {length} bytes")
             end = LENGTH.size + length
             if len(self._data) < end:
-                break
-            messages.append(self._decoder.decode(bytes(self._data[LENGTH.size : end])))
+                return
+            message: T = self._decoder.decode(bytes(self._data[LENGTH.size : end]))
             del self._data[:end]
-        return messages
+            yield message
 
 
 def frames_to_child() -> Frames[ToChild]:
