@@ -10,15 +10,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import psycopg
 
 from faultline.config import Settings, WorkerConfig
+from faultline.job import Job
+from faultline.lease import Lease
 from faultline.running import work
 from faultline.task import Registry, TaskSpec, spec_of
+from faultline.worker.board import Board
 from faultline.worker.hand import Hand
 from faultline.worker.worker import Worker
 
@@ -137,6 +141,18 @@ def hand_of(worker: InProcess, job: int) -> Hand:
     """A running job as its worker has it: its deadline can be moved instead of waited for."""
     assert worker.worker is not None
     return next(hand for hand in list(worker.worker._shelf.running) if hand.job.id == job)
+
+
+def a_hand(board: Board, job_id: int = 7) -> Hand:
+    """A lease that no database knows, on a board, for a handler that does nothing."""
+    lease = Lease(job_id, 3, uuid4(), 60.0, time.monotonic())
+    job = Job(job_id, "pid", "default", 1, 5, 0, 3, None, datetime.now(UTC))
+    end = time.monotonic() + 60
+    return Hand.of(lease, board, job=job, spec=spec_of(_pid), args="{}", retry=None, timeout_at=end)
+
+
+async def _pid() -> int:
+    return os.getpid()
 
 
 @contextlib.contextmanager

@@ -6,12 +6,16 @@ import logging
 import threading
 import time
 from datetime import timedelta
+from types import SimpleNamespace
 
+from faultline.config import WorkerConfig
 from faultline.job import Job
 from faultline.store import calls
 from faultline.telemetry import current
+from faultline.worker.runner import Runners
+from faultline.worker.shelf import Shelf
 from tests.support import enqueue, new_job, outcomes
-from tests.worker.harness import drain, eventually, quick, working
+from tests.worker.harness import a_hand, drain, eventually, quick, working
 
 log = logging.getLogger("shop")
 tenant: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="nobody")
@@ -181,3 +185,22 @@ def test_a_handler_that_never_waits_does_not_keep_the_others_from_being_recorded
         eventually(lambda: store.run(calls.get(ids[0])).state == "succeeded")
         assert store.run(calls.get(ids[-1])).state != "succeeded"
         eventually(lambda: store.run(calls.get(ids[-1])).state == "succeeded")
+
+
+def test_a_job_told_to_stop_before_it_began_is_settled_in_no_other_jobs_name():
+    """The runner has just ended another: what is logged now, also by a retry policy, is not that one's."""
+    named: list[Job | None] = []
+    settler = SimpleNamespace(take=lambda hand, outcome: named.append(current.get()))
+    shelf = Shelf(WorkerConfig())
+
+    async def go_on() -> None:
+        runners = Runners(shelf, settler, 1, None, None)  # type: ignore[arg-type]
+        current.set(a_hand(shelf.board, 1).job)
+        stopped, following = a_hand(shelf.board, 2), a_hand(shelf.board, 3)
+        stopped.stopping = "leaving"
+        shelf.buffer.extend((stopped, following))
+        assert await runners._next() is following
+
+    asyncio.run(go_on())
+    shelf.board.close()
+    assert named == [None]

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import time
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 
 from faultline.job import Job
 from faultline.lease import Lease
-from faultline.task import spec_of
 from faultline.worker.board import Board
 from faultline.worker.hand import Hand
 from faultline.worker.places import place_of
@@ -21,7 +19,7 @@ from faultline.worker.spawned import Spawned
 from faultline.worker.ward import Ward
 from faultline.worker.wire import Ask, Began, Begin, Greeting, Left, Lost, Now, framed, frames_to_child
 from tests.worker import children_app as shop
-from tests.worker.harness import eventually, rows
+from tests.worker.harness import a_hand, eventually, rows
 
 
 class Overheard:
@@ -36,13 +34,6 @@ class Overheard:
 
     def is_closing(self) -> bool:
         return False
-
-
-def a_hand(board: Board, job_id: int = 7) -> Hand:
-    lease = Lease(job_id, 3, uuid4(), 60.0, time.monotonic())
-    job = Job(job_id, "pid", "default", 1, 5, 0, 3, None, datetime.now(UTC))
-    spec, end = spec_of(shop.pid.spec.handler), time.monotonic() + 60
-    return Hand.of(lease, board, job=job, spec=spec, args="{}", retry=None, timeout_at=end)
 
 
 async def second_turn(board: Board) -> tuple[Ward, Hand, Overheard]:
