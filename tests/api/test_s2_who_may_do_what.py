@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from faultline.access.keys import id_of
+from faultline.server.limits import Limits
 from faultline.store import calls
 from tests.api.serving import code_of, serving
 from tests.support import enqueue
@@ -15,8 +16,11 @@ OPEN = {"/healthz", "/readyz", "/health"}
 
 @pytest.fixture(scope="module")
 def proxied(service, admin):
-    """The same database behind a proxy: nobody is on this machine there, so everybody needs a key."""
-    with serving(service.dsn, behind_proxy=True) as running:
+    """The same database behind a proxy: nobody is on this machine there, so everybody needs a key.
+
+    The tests share it, and one of them shows wrong keys: they must not slow the others down.
+    """
+    with serving(service.dsn, Limits(bad_keys_per_second=1_000), behind_proxy=True) as running:
         yield running
 
 
