@@ -59,6 +59,18 @@ MUTANTS = (
         (worker("memory", "return now >= self.look_at", "return False"),),
     ),
     Mutant(
+        "a claim that began too far behind others has nobody look back", "G1",
+        "tests/worker/test_memory.py"
+        "::test_who_began_further_than_those_before_it_came_has_the_next_one_look_back",
+        (worker("memory", "self._looked_at = 0.0  # those before", "pass  # those before"),),
+    ),
+    Mutant(
+        "behind a claim that came back short nobody looks at what was passed just now", "G1",
+        "tests/worker/test_memory.py"
+        "::test_behind_a_claim_that_came_back_short_the_next_looks_at_what_was_passed_just_now",
+        (worker("memory", "self._is_full = is_full", "self._is_full = True"),),
+    ),
+    Mutant(
         "the end of an early call is taken for the end of the one behind it", "G7",
         f"{BEHIND}::test_whoever_comes_behind_them_in_the_ordinary_way_waits_for_the_last",
         (Patch("store/line.py", "            if self._early is early:\n                self._early = None\n",

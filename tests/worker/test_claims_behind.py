@@ -357,7 +357,7 @@ def test_claims_under_way_count_for_the_room_that_is_left(buffer_max, asked, roo
     async def ask() -> list[int]:
         feeder = Feeder(shelf, Carries(), registry(), Outage(15.0), 1, None, None)  # type: ignore[arg-type]
         for room in asked:  # and not answered yet
-            feeder._ahead.append(Claim(Carries(), shelf, room, lambda *_: None, lambda: None))  # type: ignore[arg-type]
+            feeder._ahead.append(Claim(Carries(), shelf, Memory(), room, lambda *_: None, lambda: None))  # type: ignore[arg-type]
         feeder._follow()
         feeder._follow()
         return [claim.room for claim in feeder._ahead]
@@ -372,8 +372,8 @@ def test_a_claim_that_is_sent_behind_others_knows_that_something_is_coming(shelf
     """Though those jobs are not on the board yet: what is given back of them it has not seen."""
 
     async def ask() -> Claim:
-        follower = Claim(Carries(), shelf, 5, lambda *_: None, lambda: None)  # type: ignore[arg-type]
-        assert follower.put_down(claim(5), Memory(), {})
+        follower = Claim(Carries(), shelf, Memory(), 5, lambda *_: None, lambda: None)  # type: ignore[arg-type]
+        assert follower.put_down(claim(5), {})
         follower.send(coming=5)
         return follower
 
@@ -387,7 +387,7 @@ def test_a_claim_that_was_taken_is_not_asked_again_though_its_line_broke(shelf):
     taken: list[Any] = []
 
     async def ask() -> list[Any]:
-        granted = Claim(Carries(), shelf, 5, lambda *row: taken.append(row), lambda: None)  # type: ignore[arg-type]
+        granted = Claim(Carries(), shelf, Memory(), 5, lambda *row: taken.append(row), lambda: None)  # type: ignore[arg-type]
         granted.take([(7, *[0] * 18)])
         return await granted.ask(claim(5))
 

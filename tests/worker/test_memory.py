@@ -49,9 +49,12 @@ def test_what_was_passed_a_while_ago_is_stepped_over(clock):
     assert memory.stepped_over
 
 
-@pytest.mark.parametrize(("committed_after", "found_within"), [(0.05, 0.0), (0.45, 0.1), (5.25, 1.0)])
+@pytest.mark.parametrize(
+    ("committed_after", "found_within", "is_full"),
+    [(0.05, 0.0, False), (0.05, 0.1, True), (0.45, 0.1, False), (0.45, 0.1, True), (5.25, 1.0, True)],
+)
 def test_whoever_commits_late_is_found_soon_also_by_a_worker_that_is_never_idle(
-    clock, committed_after, found_within
+    clock, committed_after, found_within, is_full
 ):
     """A claim each 10 ms, each brings the next place; somebody drew place 10,000 and commits later."""
     memory, late, place = Memory(), None, 9_700
@@ -63,7 +66,7 @@ def test_whoever_commits_late_is_found_soon_also_by_a_worker_that_is_never_idle(
         if late is not None and clock.now >= late + committed_after and begins <= 10_000:
             break
         place += 1
-        memory.took([row(1, place)])
+        memory.took([row(1, place)], is_full=is_full)
 
     assert clock.now - (late + committed_after) <= found_within + 0.011
 
@@ -80,16 +83,91 @@ def test_most_claims_of_a_worker_that_is_never_idle_step_over_what_they_passed(c
     assert sum(steps > 100 for steps in walked) <= len(walked) / 90  # from the floor, once a second
 
 
-def test_a_worker_that_takes_very_many_steps_over_them_sooner(clock):
+def test_while_claims_come_back_full_each_begins_where_the_last_one_ended(clock):
     """500 each 5 ms: a tenth of a second would be 10,000 jobs to walk over, each time."""
     memory, place, walked = Memory(), 0, []
     for _ in range(600):
         clock.now += 0.005
-        walked.append(place - memory.begins().get(1, 0))
+        begins = memory.begins()
+        walked.append(place - begins.get(1, 0))
         place += 500
-        memory.took([row(1, at) for at in range(place - 500, place)])
+        memory.took([row(1, place - 1)], is_full=True, begins=begins)
 
-    assert sorted(walked[300:])[150] == 2000  # 20 ms: whoever commits within that is met
+    looks = sum(steps > 0 for steps in walked[200:])
+    assert 18 <= looks <= 22  # each tenth of a second, in two: whoever commits behind us is found then
+
+
+@pytest.fixture
+def busy(clock):
+    """A memory of full claims, all of one lane, the last of which ended at 2,000."""
+    memory = Memory()
+    memory.begins()
+    for last in (500, 1000, 1500, 2000):
+        clock.now += 0.005
+        memory.took([row(1, last)], is_full=True)
+    return memory
+
+
+def test_behind_a_claim_that_came_back_short_the_next_looks_at_what_was_passed_just_now(busy, clock):
+    assert busy.begins() == {1: 2001}
+    busy.took([row(1, 2010)], begins={1: 2001})
+    assert busy.begins() == {}  # nothing was passed a tenth of a second ago
+
+    busy.took([row(1, 2510)], is_full=True)
+    assert busy.begins() == {1: 2511}
+    busy.took([], begins={1: 2511})
+    assert busy.begins() == {}
+
+
+def test_a_claim_that_may_lie_for_a_while_does_not_begin_where_the_last_one_ended(busy):
+    assert busy.would_begin() == {}
+
+
+def test_a_claim_sent_behind_others_begins_where_they_must_have_ended(busy):
+    assert busy.would_begin(coming=1000) == {1: 3001}
+
+
+@pytest.mark.parametrize("others", [[row(2, 7)], [row(1, 2100), row(2, 7)]])
+def test_where_jobs_came_of_more_than_one_lane_nobody_knows_where_those_under_way_end(busy, others):
+    busy.took(others, is_full=True)
+    ended = busy.would_begin(coming=0)
+
+    assert busy.would_begin(coming=1000) == ended
+    for place in (8, 9, 10):
+        busy.took([row(2, place)], is_full=True)
+    assert busy.would_begin(coming=1000)[2] == (1011 if others == [row(2, 7)] else 11)
+
+
+@pytest.mark.parametrize(
+    ("first", "comes_short"),
+    [([row(2, 500)], False), ([row(1, 2300), row(2, 500)], False), ([row(1, 2300)], True)],
+)
+def test_who_began_further_than_those_before_it_came_has_the_next_one_look_back(
+    busy, clock, first, comes_short
+):
+    """Urgent jobs came between, or new ones in the places behind: some of what it stepped over is free."""
+    behind = busy.would_begin(coming=500)
+    busy.begin(behind)
+    clock.now += 0.005
+    busy.took(first, is_full=not comes_short, begins={1: 2001})
+    busy.took([row(1, 3000)], is_full=True, begins=behind)
+
+    assert busy.begins() == {}
+
+
+def test_who_began_where_those_before_it_ended_or_found_nothing_has_nobody_look_back(busy, clock):
+    behind = busy.would_begin(coming=500)
+    busy.begin(behind)
+    clock.now += 0.005
+    busy.took([row(1, 2500)], is_full=True, begins={1: 2001})
+    busy.took([row(1, 3000)], is_full=True, begins=behind)
+    assert busy.begins() == {1: 3001}
+
+    too_far = busy.would_begin(coming=500)
+    busy.took([row(2, 7)], is_full=True, begins={1: 3001})
+    busy.took([], is_full=False, begins=too_far)
+    busy.took([row(1, 3001)], is_full=True, begins={1: 3001})
+    assert busy.begins() == {1: 3002, 2: 8}
 
 
 def test_a_worker_with_nothing_to_do_looks_from_the_floor_each_tenth_of_a_second(clock):

@@ -27,7 +27,9 @@ Follow = Callable[[], None]
 class Claim:
     """Under one id from the first time it is sent to the last."""
 
-    def __init__(self, line: Carrier, shelf: Shelf, room: int, take: Take, follow: Follow) -> None:
+    def __init__(
+        self, line: Carrier, shelf: Shelf, memory: Memory, room: int, take: Take, follow: Follow
+    ) -> None:
         self.id = uuid4()
         self.sent = time.monotonic()
         self.rows: list[Row] = []
@@ -38,43 +40,44 @@ class Claim:
         """How many wake-ups there were when it was sent: of what came later it can know nothing."""
         self.had_none = False
         """Nothing was in hand, or coming, when it was sent."""
+        self.begins: Mapping[int, int] = {}
+        """Where it begins in each lane, if not at the floor."""
         self.stepped_over = False
-        """It does not begin at the floor."""
-        self._ahead: tuple[Early, Memory, Mapping[int, int]] | None = None
+        """It did not begin at the floor when it was sent: where lanes begin changes meanwhile."""
+        self._early: Early | None = None
         self.room = room
         self._line = line
         self._shelf = shelf
+        self._memory = memory
         self._take = take
         self._follow = follow
         self._tries = 0
 
-    def put_down(self, call: Call[list[Claimed]], memory: Memory, begins: Mapping[int, int]) -> bool:
+    def put_down(self, call: Call[list[Claimed]], begins: Mapping[int, int]) -> bool:
         """Have it ready to be sent; False where the line cannot do that."""
-        self.call = call
-        if early := self._line.early(call):
-            self._ahead = (early, memory, begins)
-        return early is not None
+        self.call, self.begins = call, begins
+        self._early = self._line.early(call)
+        return self._early is not None
 
     @property
     def was_sent(self) -> bool:
         """Whether it was sent ahead of its turn."""
-        return self._ahead is not None and self._ahead[0].was_sent
+        return self._early is not None and self._early.was_sent
 
     def send(self, coming: int = 0) -> None:
         """Send what was put down, unless it is time to look further back than it does.
 
         So many jobs are coming, by claims that are under way.
         """
-        assert self._ahead is not None
-        early, memory, begins = self._ahead
+        assert self._early is not None
         self.sent = time.monotonic()
-        if memory.is_overtaken(begins):
+        if self._memory.is_overtaken(self.begins):
             return
         self.wakes, self.had_none = self._shelf.wakes, self._shelf.in_hand + coming == 0
-        early.send(self)
-        if early.was_sent:
-            self.stepped_over = bool(begins)
-            memory.begin(begins)
+        self._early.send(self)
+        if self._early.was_sent:
+            self.stepped_over = bool(self.begins)
+            self._memory.begin(self.begins)
 
     @property
     def is_late(self) -> bool:
@@ -85,8 +88,8 @@ class Claim:
         if self.rows:
             return self.rows  # it was answered, whatever became of the line then
         self._tries += 1
-        if self._tries == 1 and self._ahead is not None:
-            return await self._ahead[0].reply()
+        if self._tries == 1 and self._early is not None:
+            return await self._early.reply()
         if self._tries == 1:
             reach("claim.sending")
             return await self._line.fetch(call, self)
@@ -99,8 +102,9 @@ class Claim:
 
     def take(self, rows: list[Row]) -> None:
         """Said by the line, in the moment of the reply: whoever awaits the claim comes to it later."""
+        self.rows = in_line(rows)
+        self._memory.took(rows, is_full=len(rows) == self.room, begins=self.begins)
         if rows:
-            self.rows = in_line(rows)
             self._take(rows, self.id, self.sent)
         if len(rows) == self.room:
             self._follow()

@@ -147,7 +147,8 @@ class Feeder:
         while not self._closing.is_set():
             rooms = [claim.room for claim in self._ahead if not claim.rows]
             coming = sum(rooms)
-            claim = self._claim_ahead(self.shelf.wanted(coming)) if len(rooms) < CLAIMS_AHEAD else None
+            room = self.shelf.wanted(coming) if len(rooms) < CLAIMS_AHEAD else 0
+            claim = self._claim_ahead(room, coming)
             if claim is None:
                 return
             claim.send(coming)
@@ -155,13 +156,14 @@ class Feeder:
                 return
             self._ahead.append(claim)
 
-    def _claim_ahead(self, room: int) -> Claim | None:
+    def _claim_ahead(self, room: int, coming: int | None = None) -> Claim | None:
         """The next claim, ready to be sent; None where it has to go its ordinary way."""
         if not room or self._limited or tracing.tracer is not None or failpoints.are_armed():
             return None  # the last two are told of a claim, on that way
-        claim, memory = Claim(self.line, self.shelf, room, self.take, self._follow), self._memories[""]
-        begins = memory.would_begin()
-        is_down = claim.put_down(self._call(claim.id, self._shared, room, begins), memory, begins)
+        memory = self._memories[""]
+        claim = Claim(self.line, self.shelf, memory, room, self.take, self._follow)
+        begins = memory.would_begin(coming)
+        is_down = claim.put_down(self._call(claim.id, self._shared, room, begins), begins)
         return claim if is_down else None
 
     async def _feed(self) -> bool:
@@ -187,13 +189,13 @@ class Feeder:
         memory = self._memories[name]
         span = None if tracing.tracer is None else tracing.claiming(queues)
         if not self._ahead:
-            self._ahead.append(Claim(self.line, self.shelf, room, self.take, self._follow))
+            self._ahead.append(Claim(self.line, self.shelf, memory, room, self.take, self._follow))
         claim = self._ahead[0]
         call = claim.call
         if call is None:
-            begins = memory.begins()
-            call = self._call(claim.id, queues, room, begins, span)
-            claim.stepped_over = bool(begins)
+            claim.begins = memory.begins()
+            claim.stepped_over = bool(claim.begins)
+            call = self._call(claim.id, queues, room, claim.begins, span)
         try:
             rows = await self.outage.outlast(lambda: claim.ask(call))
         finally:
@@ -205,10 +207,10 @@ class Feeder:
             self._empty.add(name)
         if rows:
             self._empty.clear()
-            memory.took(rows if claim.rows else in_line(rows))
             if span is not None:
                 tracing.quietly(span.end, len(rows))
             if not claim.rows:
+                memory.took(in_line(rows), is_full=len(rows) >= room, begins=claim.begins)
                 self.take(rows, claim.id, claim.sent)
         return len(rows)
 

@@ -14,12 +14,10 @@ from faultline.store.call import Row
 from faultline.store.rows import LANE, PLACE
 
 LATE_SECONDS: Final = 0.1
-"""What was passed less long ago is looked at again, by each claim: somebody may commit behind us."""
+"""What was passed less long ago is looked at again, by each claim: somebody may commit behind us.
 
-LATE_JOBS: Final = 1000
-LATE_SECONDS_LEAST: Final = 0.02
-"""Of a worker that takes this many jobs in less time, only what it passed less long ago than this: at 70,000
-jobs a second each claim of 500 walked over 7,000 that were claimed already."""
+Not while claims come back full: there is more than we can take, and all that is running would be walked over.
+"""
 
 LOOK_SECONDS: Final = 0.1
 """How often we look at more than that."""
@@ -32,6 +30,12 @@ FLOOR_SECONDS: Final = 1.0
 
 LANES_MAX: Final = 32
 
+CLAIMS_OF_ONE_LANE: Final = 4
+"""After so many a lane is taken for the only one that has jobs, until others come."""
+
+FLOOR: Final[Mapping[int, int]] = {}
+"""Where a claim begins that steps over nothing."""
+
 
 _LANE_AND_PLACE: Final = itemgetter(LANE, PLACE)
 
@@ -40,8 +44,6 @@ class Passed(NamedTuple):
     """How far the lanes were claimed at some moment."""
 
     at: float
-    jobs: int
-    """How many had come by then."""
     begins: dict[int, int]
 
 
@@ -53,7 +55,12 @@ class Memory:
         self._far: dict[int, int] = {}
         self._late: deque[Passed] = deque()
         self._later: deque[Passed] = deque()
-        self._jobs = 0
+        self._last: dict[int, int] = {}
+        self._only: int | None = None
+        """The lane that all jobs of the last claim were of, where it was one."""
+        self._claims_of_it = 0
+        self._is_full = False
+        """As many came as were asked for: there are more than we can take, and looking back can wait."""
         self._looked_at = self._floor_at = 0.0
         self._is_fed = False
         """Something came since the last claim was sent."""
@@ -62,28 +69,35 @@ class Memory:
 
     def begins(self) -> Mapping[int, int]:
         """Where to begin, or nothing when it is time to look from the floor."""
-        begins = self.would_begin()
+        begins = self.would_begin(coming=0)
         self.begin(begins)
         return begins
 
-    def would_begin(self) -> Mapping[int, int]:
-        """The same for a claim that may not be sent: nothing is looked at by it."""
+    def would_begin(self, coming: int | None = None) -> Mapping[int, int]:
+        """The same for a claim that may not be sent: nothing is looked at by it.
+
+        So many jobs are coming, by claims that it will be sent behind; None when it is to lie ready.
+        """
         now = time.monotonic()
-        while self._late and self._is_passed(self._late[0], now):
+        while self._late and self._late[0].at < now - LATE_SECONDS:
             self._near.update(self._late[0].begins)
             self._later.append(self._late.popleft())
         while self._later and self._later[0].at < now - LATER_SECONDS:
             self._far.update(self._later.popleft().begins)
-        if now < self.look_at and len(self._near) <= LANES_MAX:
-            return self._near
+        if now < self.look_at and len(self._last) <= LANES_MAX:
+            return self._near if coming is None or not self._is_full else self._behind(coming)
         # Who has work looks less far most of the time; who has none has the time to look at everything.
         is_enough = self._is_fed and now < self._floor_at + FLOOR_SECONDS
         return self._far if is_enough and len(self._far) <= LANES_MAX else {}
 
-    def _is_passed(self, passed: Passed, now: float) -> bool:
-        """Whether each claim may step over it."""
-        is_many = self._jobs - passed.jobs >= LATE_JOBS
-        return passed.at < now - (LATE_SECONDS_LEAST if is_many else LATE_SECONDS)
+    def _behind(self, coming: int) -> Mapping[int, int]:
+        """Where the last one ended; of one lane, those under way come so many places further, at least.
+
+        They take all that is free there, unless jobs of another lane come first: `took` finds that out.
+        """
+        if not coming or self._only is None or self._claims_of_it < CLAIMS_OF_ONE_LANE:
+            return self._last
+        return {**self._last, self._only: self._last[self._only] + coming}
 
     def is_overtaken(self, begins: Mapping[int, int]) -> bool:
         """Whether one that was put down to begin there is too old: it is time to look further back."""
@@ -95,7 +109,7 @@ class Memory:
     def begin(self, begins: Mapping[int, int]) -> None:
         """A claim is sent that begins there."""
         self.stepped_over, self._is_fed = bool(begins), False
-        if begins is not self._near:
+        if begins is self._far:
             self._looked_at = time.monotonic()
         if not begins:
             self._looked_at = self._floor_at = time.monotonic()
@@ -105,10 +119,17 @@ class Memory:
         """When to look again."""
         return min(self._looked_at + LOOK_SECONDS, self._floor_at + FLOOR_SECONDS)
 
-    def took(self, rows: list[Row]) -> None:
-        """A claim gave these, in their line: in each lane all up to its last was taken, by whomever."""
-        last = dict(map(_LANE_AND_PLACE, rows))
+    def took(self, rows: list[Row], *, is_full: bool = False, begins: Mapping[int, int] = FLOOR) -> None:
+        """A claim that began there gave these, in their line: in each lane all up to its last was taken."""
+        self._is_full = is_full
+        if not rows:
+            return
+        passed = {lane: place + 1 for lane, place in dict(map(_LANE_AND_PLACE, rows)).items()}
+        if any(begins.get(lane, 0) > self._last.get(lane, 0) for lane in passed):
+            self._looked_at = 0.0  # those before it did not come as far: what lies between may be free
+        only = next(iter(passed)) if len(passed) == 1 else None
+        self._claims_of_it = self._claims_of_it + 1 if only == self._only else 1
+        self._only = only
         self._is_fed = True
-        self._jobs += len(rows)
-        begins = {lane: place + 1 for lane, place in last.items()}
-        self._late.append(Passed(time.monotonic(), self._jobs, begins))
+        self._last.update(passed)
+        self._late.append(Passed(time.monotonic(), passed))
