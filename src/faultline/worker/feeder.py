@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from operator import itemgetter
 from uuid import UUID
 
 from faultline import failpoints
@@ -30,6 +31,8 @@ PAUSE_FIRST = 0.005
 
 CLAIMS_AHEAD = 2
 """Claims under way besides the one whose jobs just came: one in the server, and one that it goes on with."""
+
+_ID = itemgetter(0)
 
 END_EARLY_MAX = 0.2
 """A handler is stopped up to this many seconds before its hard deadline."""
@@ -249,7 +252,7 @@ class Feeder:
         if self._closing.is_set():
             for hand in hands:
                 hand.stopping = "leaving"
-        elif here:
+        elif not here.keys().isdisjoint(map(_ID, rows)):
             self._look_for_others(hands, here)
         if self.shelf.left is not None:
             self.shelf.left -= len(rows)

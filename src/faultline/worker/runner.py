@@ -65,17 +65,19 @@ class Runners:
         me = asyncio.current_task()
         assert me is not None
         shelf, done, turned_at, spoiled = self.shelf, 0, 0.0, False
+        told = hears(logging.DEBUG)  # asked once a turn: to ask for each job cost a thirtieth of it
         while not spoiled:
             if shelf.buffer and shelf.buffer[0].stopping is None:
                 hand = shelf.buffer.popleft()
             else:
                 hand = await self._next()
+                told = hears(logging.DEBUG)
             hand.runner = me
             shelf.running.add(hand)
             current.set(hand.job)  # until the next, or until there is none: set back each time, it cost twice
             before = copy_context()
             try:
-                outcome = await (self._attempt(hand) if tracing.tracer is None else self._traced(hand))
+                outcome = await (self._attempt if tracing.tracer is None else self._traced)(hand, told)
             finally:
                 shelf.running.discard(hand)
                 hand.runner = None
@@ -91,7 +93,7 @@ class Runners:
             if done % YIELD_EVERY == 0 or time.monotonic() - turned_at > TURN_MAX:
                 shelf.ask_for_more()
                 await asyncio.sleep(0)
-                turned_at = time.monotonic()
+                turned_at, told = time.monotonic(), hears(logging.DEBUG)
 
     async def _next(self) -> Hand:
         """The next job that may be started; those told to stop before they began are settled here."""
@@ -106,12 +108,14 @@ class Runners:
                 return hand
             self.settler.take(hand, after_stop(hand))
 
-    async def _attempt(self, hand: Hand) -> Outcome | LeaseLost | None:
-        """Run one handler; whatever happens becomes an outcome, or None when there is nothing left to say."""
+    async def _attempt(self, hand: Hand, told: bool) -> Outcome | LeaseLost | None:
+        """Run one handler; whatever happens becomes an outcome, or None when there is nothing left to say.
+
+        `told`: somebody hears of each job.
+        """
         spec = hand.spec
         if spec is None:
             return unknown_task(hand)
-        told = hears(logging.DEBUG)
         if told:
             emit("execution_started", logging.DEBUG, **self._facts(hand))
         began_at = time.monotonic() if counted() else None
@@ -148,12 +152,12 @@ class Runners:
             self._tell(hand, outcome)
         return None if hand.settled else outcome
 
-    async def _traced(self, hand: Hand) -> Outcome | LeaseLost | None:
+    async def _traced(self, hand: Hand, told: bool) -> Outcome | LeaseLost | None:
         """The same inside a span, which is the current one while the handler runs."""
         hand.span = span = tracing.processing(hand.job, hand.trace)
         how: tuple[str, str | None] = ("stopped", None)
         try:
-            outcome = await self._attempt(hand)
+            outcome = await self._attempt(hand, told)
             how = described(hand, outcome)
             return outcome
         finally:

@@ -107,18 +107,18 @@ class Shelf:
 
     def drop(self, *hands: Hand) -> None:
         """These leases have ended, one way or another; said twice, they have ended once."""
-        wipe = self.board.wipe
         if counted():
             self.figures.ended(hands)
+        slots = []
         for hand in hands:
-            if not hand.generation:
-                continue
-            hand.generation = 0
-            wipe(hand.slot)
-            self.settled_count += 1
-            if self._limited and hand.job.queue in self._limited:
-                self.in_queue[hand.job.queue] -= 1
-                self.woken.set()
+            if hand.generation:
+                hand.generation = 0
+                slots.append(hand.slot)
+                if self._limited and hand.job.queue in self._limited:
+                    self.in_queue[hand.job.queue] -= 1
+                    self.woken.set()
+        self.board.wipe(*slots)
+        self.settled_count += len(slots)
         self.ask_for_more()
 
     def wanted(self, coming: int = 0) -> int:
