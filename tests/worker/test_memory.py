@@ -170,6 +170,18 @@ def test_who_began_where_those_before_it_ended_or_found_nothing_has_nobody_look_
     assert busy.begins() == {1: 3002, 2: 8}
 
 
+def test_a_worker_that_claims_in_vain_between_its_jobs_looks_from_the_floor_once_a_second(clock):
+    """A job each 20 ms, and a claim each 10: it has work, though each other claim brings none."""
+    memory, looks = Memory(), []
+    for place in range(1000):
+        clock.now += 0.01
+        begins = memory.begins()
+        looks.append(not begins)
+        memory.took([row(1, place)] if place % 2 else [], begins=begins)
+
+    assert 8 <= sum(looks[100:]) <= 10  # at first nothing is passed yet
+
+
 def test_a_worker_with_nothing_to_do_looks_from_the_floor_each_tenth_of_a_second(clock):
     memory = Memory()
     memory.took([row(1, 7)])

@@ -63,7 +63,7 @@ class Memory:
         """As many came as were asked for: there are more than we can take, and looking back can wait."""
         self._looked_at = self._floor_at = 0.0
         self._is_fed = False
-        """Something came since the last claim was sent."""
+        """Something came since the last look."""
         self.stepped_over = False
         """True when the last claim did not begin at the floor."""
 
@@ -108,11 +108,12 @@ class Memory:
 
     def begin(self, begins: Mapping[int, int]) -> None:
         """A claim is sent that begins there."""
-        self.stepped_over, self._is_fed = bool(begins), False
-        if begins is self._far:
-            self._looked_at = time.monotonic()
+        self.stepped_over = bool(begins)
+        if begins and begins is not self._far:
+            return
+        self._looked_at, self._is_fed = time.monotonic(), False
         if not begins:
-            self._looked_at = self._floor_at = time.monotonic()
+            self._floor_at = self._looked_at
 
     @property
     def look_at(self) -> float:
