@@ -59,10 +59,26 @@ MUTANTS = (
         (worker("memory", "return now >= self.look_at", "return False"),),
     ),
     Mutant(
-        "a claim that began too far behind others has nobody look back", "G1",
+        "what a claim stepped over that began too far behind others is taken for passed", "G1",
         "tests/worker/test_memory.py"
-        "::test_who_began_further_than_those_before_it_came_has_the_next_one_look_back",
-        (worker("memory", "self._looked_at = 0.0  # those before", "pass  # those before"),),
+        "::test_behind_one_that_began_further_than_those_before_it_came_the_next_begins_where_they_ended",
+        (worker("memory", "del passed[lane]  # the next", "pass  # the next"),),
+    ),
+    Mutant(
+        "nobody is told where a claim behind others began", "G1",
+        f"{BEHIND}::test_what_a_claim_behind_others_stepped_over_is_claimed_next",
+        (worker("asking", "is_full=len(rows) == self.room, begins=self.begins", "is_full=len(rows) == self.room"),),
+    ),
+    Mutant(
+        "a queue that is at its limit is looked at without a pause", "G13",
+        "tests/worker/test_memory.py::test_a_queue_at_its_limit_need_not_be_looked_at",
+        (worker("feeder", "if memory.stepped_over and self._has_room(queue)", "if memory.stepped_over"),),
+    ),
+    Mutant(
+        "a claim that is found lost when it comes late is taken for one that found nothing", "G1",
+        "tests/worker/test_memory.py::test_a_late_claim_whose_leases_are_lost_has_not_found_nothing",
+        (worker("feeder", "        if rows:\n            self._empty.clear()\n        elif",
+                "        if rows and not claim.is_late:\n            self._empty.clear()\n        elif"),),
     ),
     Mutant(
         "behind a claim that came back short nobody looks at what was passed just now", "G1",
@@ -114,7 +130,7 @@ MUTANTS = (
         "a worker that is to stop when all is done takes what it stepped over for nothing", "G1",
         "tests/worker/test_memory.py"
         "::test_a_worker_that_is_to_stop_when_all_is_done_looks_from_the_floor_before_it_says_so",
-        (worker("feeder", "if not rows and not claim.stepped_over:", "if not rows:"),),
+        (worker("feeder", "elif not claim.stepped_over:", "else:"),),
     ),
     Mutant(
         "a commit whose reply was lost is told as a failure", "G7",

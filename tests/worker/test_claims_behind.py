@@ -368,6 +368,41 @@ def test_claims_under_way_count_for_the_room_that_is_left(buffer_max, asked, roo
         shelf.board.close()
 
 
+def test_what_a_claim_behind_others_stepped_over_is_claimed_next():
+    """It began where the one before it would have ended, had no urgent jobs come between."""
+    shelf, begun = Shelf(WorkerConfig(jobs_max=1, buffer_max=3000)), []
+    shelf._rate = 1e6
+
+    class Told(Carries):
+        def early(self, call: Any) -> Any:
+            begun.append(call.args["places"].values)
+            return EarlyClaim()
+
+    def rows(lane: int, places: range) -> list[Any]:
+        return [
+            (place, 1, 1, 5, 0, "work", "default", "{}", *[None] * 5, lane, place, *[None] * 3, 0)
+            for place in places
+        ]
+
+    async def ask() -> None:
+        feeder = Feeder(shelf, Told(), registry(), Outage(15.0), 1, None, None)  # type: ignore[arg-type]
+        memory = feeder._memories[""]
+        memory.begins()
+        for place in (500, 1000, 1500, 2000):
+            memory.took([(*[None] * 13, 1, place)], is_full=True)
+        feeder._follow()
+        urgent, behind = feeder._ahead
+        urgent.take(rows(2, range(500)))
+        behind.take(rows(1, range(2501, 3001)))
+
+    try:
+        asyncio.run(ask())
+        assert begun[:2] == [[2001], [2501]]
+        assert begun[-1] == [2001, 500]
+    finally:
+        shelf.board.close()
+
+
 def test_a_claim_that_is_sent_behind_others_knows_that_something_is_coming(shelf):
     """Though those jobs are not on the board yet: what is given back of them it has not seen."""
 

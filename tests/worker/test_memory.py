@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from faultline.errors import ServerUnavailable
 from faultline.store import calls
 from faultline.worker import memory as memories
 from faultline.worker.feeder import Feeder
@@ -139,11 +140,14 @@ def test_where_jobs_came_of_more_than_one_lane_nobody_knows_where_those_under_wa
 
 
 @pytest.mark.parametrize(
-    ("first", "comes_short"),
-    [([row(2, 500)], False), ([row(1, 2300), row(2, 500)], False), ([row(1, 2300)], True)],
-)
-def test_who_began_further_than_those_before_it_came_has_the_next_one_look_back(
-    busy, clock, first, comes_short
+    ("first", "comes_short", "ended"),
+    [
+        ([row(2, 500)], False, {1: 2001, 2: 501}), ([row(1, 2300), row(2, 500)], False, {1: 2301, 2: 501}),
+        ([row(1, 2300)], True, {1: 2301}),
+    ],
+)  # fmt: skip
+def test_behind_one_that_began_further_than_those_before_it_came_the_next_begins_where_they_ended(
+    busy, clock, first, comes_short, ended
 ):
     """Urgent jobs came between, or new ones in the places behind: some of what it stepped over is free."""
     behind = busy.would_begin(coming=500)
@@ -152,10 +156,40 @@ def test_who_began_further_than_those_before_it_came_has_the_next_one_look_back(
     busy.took(first, is_full=not comes_short, begins={1: 2001})
     busy.took([row(1, 3000)], is_full=True, begins=behind)
 
-    assert busy.begins() == {}
+    assert busy.begins() == ended
+    busy.took([row(1, 3500)], is_full=True, begins=ended)
+    assert busy.would_begin(coming=500)[1] == 3501  # and nobody guesses
 
 
-def test_who_began_where_those_before_it_ended_or_found_nothing_has_nobody_look_back(busy, clock):
+def test_a_look_that_finds_jobs_behind_us_is_not_followed_by_looks_without_end(busy, clock):
+    """It did not come as far as the one behind it began: so that one stepped over some."""
+    clock.now += 0.7
+    look = busy.would_begin(coming=0)
+    busy.begin(look)
+    behind = busy.would_begin(coming=500)
+    busy.begin(behind)
+    busy.took([row(1, 100), row(1, 2490)], is_full=True, begins=look)  # one from behind, 499 new ones
+    third = busy.would_begin(coming=500)
+    busy.begin(third)
+    busy.took([row(1, 3000)], is_full=True, begins=behind)
+    fourth = busy.begins()
+    busy.took([row(1, 3500)], is_full=True, begins=third)
+
+    assert (behind, third, fourth) == ({1: 2501}, {1: 2991}, {1: 2491})
+    busy.took([row(1, 4000)], is_full=True, begins=fourth)
+    assert busy.begins() == {1: 4001}
+
+
+def test_late_jobs_that_are_more_than_one_claim_takes_are_claimed_one_after_the_other(busy, clock):
+    """A look has found them; those behind it, sent before that was known, claim elsewhere."""
+    behind = busy.would_begin(coming=0)
+    busy.took([row(1, 500)], is_full=True, begins={})
+    busy.took([row(1, 2500)], is_full=True, begins=behind)
+
+    assert busy.begins() == {1: 501}
+
+
+def test_who_began_where_those_before_it_ended_or_found_nothing_changes_nothing(busy, clock):
     behind = busy.would_begin(coming=500)
     busy.begin(behind)
     clock.now += 0.005
@@ -319,3 +353,55 @@ def test_queues_that_are_looked_at_in_turn_are_found_empty_all_the_same(clock):
     asked = asyncio.run(ask())
     shelf.board.close()
     assert 1 < asked < 20
+
+
+def test_a_queue_at_its_limit_need_not_be_looked_at(clock):
+    """Nobody can claim from it, so the look is never made, and would be due again and again."""
+    shelf = Shelf(quick(queues={"narrow": 1}))
+
+    async def ask() -> list[bool]:
+        feeder = Feeder(shelf, SimpleNamespace(), registry(), Outage(15.0), 1, None, None)  # type: ignore[arg-type]
+        memory = feeder._memories["narrow"]
+        memory.begins()
+        memory.took([row(1, 7)], is_full=True)
+        memory.begins()
+        clock.now += 0.2
+        looks = []
+        for running in (1, 0):
+            shelf.in_queue["narrow"] = running
+            looks.append(feeder._look_in() == 0.0)
+        return looks
+
+    try:
+        assert asyncio.run(ask()) == [False, True]
+    finally:
+        shelf.board.close()
+
+
+def test_a_late_claim_whose_leases_are_lost_has_not_found_nothing(clock):
+    """There were jobs, and others have them now, or will."""
+    shelf = Shelf(quick())
+
+    class Lossy:
+        """Its first reply is lost; the jobs are there when asked again, and lost when beaten for."""
+
+        asked = 0
+
+        async def fetch(self, call: Any, taker: Any = None) -> list[Any]:
+            self.asked += 1
+            if self.asked == 1:
+                raise ServerUnavailable("the reply was lost")
+            return [(7, 1, *[None] * 11, 1, 7, *[None] * 3, 0)]
+
+        async def run(self, call: Any) -> list[Any]:
+            return []
+
+    async def ask() -> set[str]:
+        feeder = Feeder(shelf, Lossy(), registry(), Outage(15.0), 1, None, None)  # type: ignore[arg-type]
+        assert await feeder._claim(feeder._shared, 10) == 0
+        return feeder._empty
+
+    try:
+        assert asyncio.run(ask()) == set()
+    finally:
+        shelf.board.close()

@@ -67,8 +67,6 @@ def _intervals(values: Sequence[Any], encoding: str) -> bytes:
 
 
 def _texts(values: Sequence[Any], encoding: str) -> bytes:
-    if values.count(None) == len(values):  # most handlers return nothing
-        return _NULL * len(values)
     parts: list[bytes] = []
     length = _LENGTH.pack
     for value in values:

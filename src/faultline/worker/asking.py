@@ -34,6 +34,7 @@ class Claim:
         self.sent = time.monotonic()
         self.rows: list[Row] = []
         """Its jobs, when they are on the shelf."""
+        self.is_answered = False
         self.call: Call[list[Claimed]] | None = None
         """What is asked, where it was put down before it was sent; the next three are of such a one."""
         self.wakes = 0
@@ -102,7 +103,7 @@ class Claim:
 
     def take(self, rows: list[Row]) -> None:
         """Said by the line, in the moment of the reply: whoever awaits the claim comes to it later."""
-        self.rows = in_line(rows)
+        self.is_answered, self.rows = True, in_line(rows)
         self._memory.took(rows, is_full=len(rows) == self.room, begins=self.begins)
         if rows:
             self._take(rows, self.id, self.sent)

@@ -119,8 +119,16 @@ class Feeder:
     def _look_in(self) -> float:
         """Seconds until somebody who committed behind us has to be looked for, from the floor."""
         now = time.monotonic()
-        due = (memory.look_at - now for memory in self._memories.values() if memory.stepped_over)
+        due = (
+            memory.look_at - now
+            for queue, memory in self._memories.items()
+            if memory.stepped_over and self._has_room(queue)
+        )
         return max(0.0, min(due, default=self._idle_poll))
+
+    def _has_room(self, queue: str) -> bool:
+        """Whether more of a queue with a limit may be claimed: till then nobody can look, nor has to."""
+        return queue not in self._limited or self.shelf.in_queue[queue] < self._limited[queue]
 
     async def _rest(self, pause: float) -> None:
         """Sleep until somebody says that there may be work, or the poll's turn has come."""
@@ -148,7 +156,7 @@ class Feeder:
     def _follow(self) -> None:
         """All that was asked for has come: have the server go on, it need not wait until we ask again."""
         while not self._closing.is_set():
-            rooms = [claim.room for claim in self._ahead if not claim.rows]
+            rooms = [claim.room for claim in self._ahead if not claim.is_answered]
             coming = sum(rooms)
             room = self.shelf.wanted(coming) if len(rooms) < CLAIMS_AHEAD else 0
             claim = self._claim_ahead(room, coming)
@@ -203,13 +211,14 @@ class Feeder:
             rows = await self.outage.outlast(lambda: claim.ask(call))
         finally:
             self._ahead.remove(claim)
+        if rows:
+            self._empty.clear()
+        elif not claim.stepped_over:
+            self._empty.add(name)
         if claim.is_late and rows and not claim.rows:
             claim.sent = time.monotonic()
             rows = await self._renewed(rows, claim.id)
-        if not rows and not claim.stepped_over:
-            self._empty.add(name)
         if rows:
-            self._empty.clear()
             if span is not None:
                 tracing.quietly(span.end, len(rows))
             if not claim.rows:

@@ -42,6 +42,8 @@ class Hand(msgspec.Struct, eq=False):
     """The trace contexts kept with the job: a line each for who enqueued it, the claim before, this claim."""
     outcome: Done | Failed | None = None
     """How the attempt ended, while it waits for others to be recorded with."""
+    met_busy: int = 0
+    """How often its row was locked by somebody when it was to be recorded."""
     runner: asyncio.Task[Any] | None = None
     stopping: str | None = None
     """Why the handler was told to stop: lost, cancel, not_renewed, timeout, leaving or still_running."""

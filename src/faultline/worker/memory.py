@@ -93,10 +93,11 @@ class Memory:
     def _behind(self, coming: int) -> Mapping[int, int]:
         """Where the last one ended; of one lane, those under way come so many places further, at least.
 
-        They take all that is free there, unless jobs of another lane come first: `took` finds that out.
+        They take all that is free there, unless jobs of another lane, or from behind us, come first: `took`
+        finds that out. A copy: it tells then where this one began.
         """
         if not coming or self._only is None or self._claims_of_it < CLAIMS_OF_ONE_LANE:
-            return self._last
+            return dict(self._last)
         return {**self._last, self._only: self._last[self._only] + coming}
 
     def is_overtaken(self, begins: Mapping[int, int]) -> bool:
@@ -126,11 +127,18 @@ class Memory:
         if not rows:
             return
         passed = {lane: place + 1 for lane, place in dict(map(_LANE_AND_PLACE, rows)).items()}
-        if any(begins.get(lane, 0) > self._last.get(lane, 0) for lane in passed):
-            self._looked_at = 0.0  # those before it did not come as far: what lies between may be free
         only = next(iter(passed)) if len(passed) == 1 else None
+        for lane in self._begun_too_far(passed, begins):
+            del passed[lane]  # the next one begins where those before it have ended, and nobody guesses
+            only = None
         self._claims_of_it = self._claims_of_it + 1 if only == self._only else 1
         self._only = only
         self._is_fed = True
         self._last.update(passed)
         self._late.append(Passed(time.monotonic(), passed))
+
+    def _begun_too_far(self, passed: Mapping[int, int], begins: Mapping[int, int]) -> list[int]:
+        """The lanes in which it began further than those before it came: what lies between may be free."""
+        if begins is self._near or begins is self._far:
+            return []
+        return [lane for lane in passed if begins.get(lane, 0) > self._last.get(lane, 0)]
