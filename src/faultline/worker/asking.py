@@ -103,7 +103,8 @@ class Claim:
 
     def take(self, rows: list[Row]) -> None:
         """Said by the line, in the moment of the reply: whoever awaits the claim comes to it later."""
-        self.is_answered, self.rows = True, in_line(rows)
+        self.is_answered = True
+        self.rows = in_line(rows)
         self._memory.took(rows, is_full=len(rows) == self.room, begins=self.begins)
         if rows:
             self._take(rows, self.id, self.sent)
