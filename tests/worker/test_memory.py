@@ -360,7 +360,7 @@ def test_a_queue_at_its_limit_need_not_be_looked_at(clock):
     shelf = Shelf(quick(queues={"narrow": 1}))
 
     async def ask() -> list[bool]:
-        feeder = Feeder(shelf, SimpleNamespace(), registry(), Outage(15.0), 1, None, None)  # type: ignore[arg-type]
+        feeder = Feeder(shelf, SimpleNamespace(), registry(), Outage(15.0), 1, None, None)
         memory = feeder._memories["narrow"]
         memory.begins()
         memory.took([row(1, 7)], is_full=True)
