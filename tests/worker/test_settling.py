@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
+from types import SimpleNamespace
 
 import psycopg
+import pytest
 
 from faultline.job import Job
 from faultline.store import calls
+from faultline.worker import settler as settler_module
+from faultline.worker.settler import Settler
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker.harness import drain, eventually, execute, quick, rows, short, working
 from tests.worker.test_transaction import steal
@@ -135,3 +139,17 @@ def test_settling_that_fails_in_a_way_nobody_foresaw_does_not_keep_the_lease(dat
         eventually(lambda: state_of(store, job) == "succeeded")
 
     assert "expired" in outcomes(store, job)
+
+
+def test_a_row_that_stays_locked_is_tried_less_and_less_often(monkeypatch):
+    """Mostly another worker's claim has it, for milliseconds; an operator may have it for long."""
+    pauses: list[float] = []
+    loop = SimpleNamespace(call_later=lambda pause, *_: pauses.append(pause))
+    monkeypatch.setattr(settler_module, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
+    settler, hand = object.__new__(Settler), SimpleNamespace(met_busy=0)
+    settler._at_work = 0
+    for _ in range(20):
+        settler._wait_for_row(hand)  # type: ignore[arg-type]
+
+    assert pauses[:6] == pytest.approx([0.005, 0.01, 0.02, 0.04, 0.05, 0.05])
+    assert set(pauses[6:]) == {0.05}

@@ -36,7 +36,7 @@ class Claim:
         """Its jobs, when they are on the shelf."""
         self.is_answered = False
         self.call: Call[list[Claimed]] | None = None
-        """What is asked, where it was put down before it was sent; the next three are of such a one."""
+        """What is asked, where it was put down before it was sent; the next two are of such a one."""
         self.wakes = 0
         """How many wake-ups there were when it was sent: of what came later it can know nothing."""
         self.had_none = False
