@@ -5,6 +5,7 @@ import json
 import logging
 import time
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -22,6 +23,7 @@ from faultline.telemetry import (
     printable,
     scrub,
 )
+from faultline.telemetry.events import Budget
 from faultline.telemetry.text import ERROR_BYTES_MAX
 
 SECRET = "s3cr3t"
@@ -295,3 +297,28 @@ def test_a_group_is_described_with_its_first_error():
 
 def test_passwords_are_not_kept_with_an_error():
     assert SECRET not in describe_error(ValueError(f"postgresql://app:{SECRET}@db/shop"))
+
+
+def test_the_users_frames_come_first_also_where_their_package_is_installed(tmp_path):
+    home = tmp_path / "site-packages" / "shop"
+    home.mkdir(parents=True)
+    (home / "jobs.py").write_text("def charge(call): return call()")
+    names: dict[str, Any] = {}
+    exec(compile((home / "jobs.py").read_text(), str(home / "jobs.py"), "exec"), names)
+    try:
+        names["charge"](lambda: json.loads("{"))
+    except ValueError as error:
+        error.__traceback__ = error.__traceback__.tb_next  # the handler's own is the outermost
+        text = describe_error(error)
+
+    files = [line for line in text.splitlines() if line.startswith("  File")]
+    assert "test_telemetry.py" in files[0]
+    assert "site-packages/shop/jobs.py" in files[1]
+    assert text.index("raised below it, in libraries:") < text.index("json/decoder.py")
+
+
+def test_when_everything_fails_at_once_the_log_is_spared():
+    budget = Budget(20)
+
+    assert sum(budget.may(100.0 + n / 1_000) for n in range(500)) == 20
+    assert budget.may(101.0)

@@ -225,6 +225,21 @@ class WrongState(FaultlineError):
     """
 
 
+_LINES_MAX = 24
+_CHARS_MAX = 2_000
+
+
+def _in_brief(error: str) -> str:
+    """A stored error, cut in its middle: `info.error` has all of it."""
+    lines = error.splitlines()
+    if len(lines) > _LINES_MAX:
+        left_out = f"  ... {len(lines) - _LINES_MAX} lines left out; info.error has them ..."
+        lines = [*lines[: _LINES_MAX - 6], left_out, *lines[-6:]]
+    text = "\n".join(lines)
+    half = _CHARS_MAX // 2
+    return text if len(text) <= _CHARS_MAX else f"{text[:half]}\n  ... shortened ...\n{text[-half:]}"
+
+
 class JobEnded(FaultlineError):
     """The job awaited ended without a result; `info` holds what is known of it.
 
@@ -247,7 +262,9 @@ class JobDead(JobEnded):
 
     def __str__(self) -> str:
         tries = f"attempt {self.info.attempt} of {self.info.max_attempts}"
-        return f"{self._named()} is dead after {tries}: {self.info.error or 'no error was recorded'}"
+        return (
+            f"{self._named()} is dead after {tries}: {_in_brief(self.info.error or 'no error was recorded')}"
+        )
 
 
 class JobCancelled(JobEnded):

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 COLLECT_AFTER: Final = 20_000
@@ -14,9 +14,14 @@ def run(work: Coroutine[Any, Any, int]) -> int:
     """Run to the end; answers the exit code."""
     gc.freeze()  # what was imported stays
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(work)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """A function of its own: work begun inside the `except` would have this error as the cause of its own."""
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(work)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work)
+        return None
+    return uvloop.new_event_loop

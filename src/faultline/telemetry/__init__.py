@@ -14,7 +14,7 @@ from faultline.telemetry.formats import (
     configure_logging,
     logging_as_configured,
 )
-from faultline.telemetry.text import describe_error, printable, scrub
+from faultline.telemetry.text import describe_error, printable, scrub, shortened
 
 __all__ = [
     "EVENTS",
@@ -29,4 +29,5 @@ __all__ = [
     "logging_as_configured",
     "printable",
     "scrub",
+    "shortened",
 ]

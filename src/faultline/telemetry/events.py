@@ -1,6 +1,7 @@
 """Structured events: a name and its facts, as one log record."""
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -99,3 +100,25 @@ def hears(level: int = logging.INFO) -> bool:
     True
     """
     return _log.isEnabledFor(level)
+
+
+class Budget:
+    """So many a second, and no more: for what would drown a log when everything fails at once.
+
+    >>> budget = Budget(2)
+    >>> [budget.may(at) for at in (7.0, 7.1, 7.2, 8.1)]
+    [True, True, False, True]
+    """
+
+    def __init__(self, a_second: int) -> None:
+        self._a_second = a_second
+        self._second = -1.0
+        self._spent = 0
+
+    def may(self, now: float | None = None) -> bool:
+        """Whether one more may be told."""
+        second = (time.monotonic() if now is None else now) // 1
+        if second != self._second:
+            self._second, self._spent = second, 0
+        self._spent += 1
+        return self._spent <= self._a_second

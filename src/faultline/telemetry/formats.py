@@ -64,6 +64,8 @@ def _plain(value: Any) -> Any:
 class LineFormatter(logging.Formatter):
     """A readable line: time, level, what, and the facts as `name=value`; control characters spelled out.
 
+    Below it the frames of an error, where it has some, a line each.
+
     >>> record = logging.LogRecord("shop", logging.INFO, "f", 1, "bell\\a", None, None)
     >>> LineFormatter().format(record).endswith("INFO    shop: bell\\\\x07")
     True
@@ -76,8 +78,11 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
         what = getattr(record, "event", None) or f"{record.name}: {_said(record)}"
-        facts = " ".join(f"{name}={scrub(str(value))}" for name, value in _facts(record).items())
+        named = _facts(record)
+        frames = scrub(str(named.pop("frames", ""))).splitlines()
+        facts = " ".join(f"{name}={scrub(str(value))}" for name, value in named.items())
         line = printable(f"{at} {record.levelname:7} {what} {facts}".rstrip())
+        line = "\n".join([line, *(printable(part) for part in frames)])
         if record.exc_info:
             trace = scrub(self.formatException(record.exc_info)).splitlines()
             line = "\n".join([line, *(printable(part) for part in trace)])

@@ -1,12 +1,12 @@
 """Text made safe to show: in a terminal, in a log line, in a row."""
 
 import re
-import traceback
 from typing import Final
+
+from faultline.telemetry.frames import frames_of
 
 ERROR_BYTES_MAX: Final = 8_192
 _SUMMARY_BYTES_MAX: Final = 6_144
-_FRAMES_MAX: Final = 20
 _CAUSES_MAX: Final = 5
 
 # C0 and C1 controls, the marks that reorder text, invisible joiners, line separators, lone surrogates.
@@ -57,14 +57,15 @@ def scrub(text: str) -> str:
 def describe_error(error: BaseException) -> str:
     """An error as it is kept with the attempt: a line that says what, then where, in 8 kB at most.
 
-    Long texts keep their head and their tail. Whatever the exception does when it is asked, there is
-    an answer, and it is text that PostgreSQL can hold.
+    Where: the most recent call first, the user's own frames before those of libraries. Long texts keep
+    their head and their tail. Whatever the exception does when it is asked, there is an answer, and it is
+    text that PostgreSQL can hold.
 
     >>> describe_error(ValueError("no such order"))
     'ValueError: no such order'
     """
     parts = [_with_frames(one) for one in _chain(error)]
-    return _shortened(scrub("\ncaused by ".join(parts)), ERROR_BYTES_MAX)
+    return shortened(scrub("\ncaused by ".join(parts)), ERROR_BYTES_MAX)
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -81,8 +82,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _with_frames(error: BaseException) -> str:
-    frames = traceback.format_tb(error.__traceback__)[-_FRAMES_MAX:]
-    return "\n".join([_summary(error), *(frame.rstrip() for frame in frames)])
+    return "\n".join([_summary(error), *frames_of(error.__traceback__)])
 
 
 def _summary(error: BaseException) -> str:
@@ -91,10 +91,15 @@ def _summary(error: BaseException) -> str:
         said = str(error)
     except Exception as mishap:
         said = f"(its text could not be read: {type(mishap).__name__})"
-    return f"{kind}: {_shortened(said, _SUMMARY_BYTES_MAX)}" if said else kind
+    return f"{kind}: {shortened(said, _SUMMARY_BYTES_MAX)}" if said else kind
 
 
-def _shortened(text: str, bytes_max: int) -> str:
+def shortened(text: str, bytes_max: int) -> str:
+    """Text of so many bytes at most, cut in its middle, that PostgreSQL can hold.
+
+    >>> shortened("head " + "x" * 1_000 + " tail", 90).split("\\n")[1]
+    '... shortened from 1,010 characters ...'
+    """
     # Cut before cleaning: 50 MB of it should not be walked for the sake of eight kilobytes.
     kept = text if len(text) <= 2 * bytes_max else text[:bytes_max] + text[-bytes_max:]
     data = _NOT_TEXT.sub(_spelled, kept).encode()

@@ -8,7 +8,7 @@ from faultline.outcome import Cancel, Crashed, Dead, Done, Failed, Outcome, Rele
 from faultline.retry import Again, Bury, Ignore, Retry, decide, from_json
 from faultline.store.line import OUTAGE
 from faultline.task import MAX_CRASHES
-from faultline.telemetry import describe_error
+from faultline.telemetry import describe_error, shortened
 from faultline.worker.hand import Hand
 
 UNKNOWN_TASK_PAUSE = timedelta(seconds=15)
@@ -16,6 +16,8 @@ UNKNOWN_TASK_FOR = timedelta(days=1)
 UNKNOWN_TASK = "no task of this name is known to this worker; left for one that knows it: "
 STILL_RUNNING_PAUSE = timedelta(seconds=1)
 AWAY_PAUSE = timedelta(seconds=1)
+REASON_BYTES_MAX = 4096
+"""What is kept of why a job died; the middle of a longer text is left out."""
 
 
 def after_raise(hand: Hand, error: BaseException) -> Outcome | LeaseLost:
@@ -37,7 +39,8 @@ def outcome_of(hand: Hand, error: BaseException) -> Outcome:
             said = f"{describe_error(error)}\n{note}".rstrip()
             return _crashed(hand, error, said, delay) or Failed(said, delay)
         case Bury(reason):
-            return Dead(reason or describe_error(error))
+            said = describe_error(error)
+            return Dead(shortened(f"{reason}: {said}" if reason else said, REASON_BYTES_MAX))
         case Ignore():
             return Done(None)
 

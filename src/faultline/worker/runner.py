@@ -17,7 +17,7 @@ from faultline.failpoints import reach
 from faultline.outcome import Crashed, Dead, Done, Failed, Outcome
 from faultline.task import TaskSpec
 from faultline.telemetry import current, emit, tracing
-from faultline.telemetry.events import counted, hears
+from faultline.telemetry.events import Budget, counted, hears
 from faultline.worker.children import Children
 from faultline.worker.ending import described, raised, returned
 from faultline.worker.hand import Hand
@@ -36,6 +36,10 @@ TURN_MAX = 0.01
 """The same for those that are slow without waiting: seconds after which the others get a turn."""
 
 
+FRAMES_A_SECOND = 20
+"""Failures told with their frames; past these a line each, since all of them stand in the ledger anyway."""
+
+
 class Runners:
     """N coroutines over one shelf; plain handlers run in threads, those that ask for it in children."""
 
@@ -49,6 +53,7 @@ class Runners:
         self.suspects = suspects
         self.threads = Threads(shelf.config.threads_max)
         self._away: dict[Hand, asyncio.Event] = {}
+        self._frames_told = Budget(FRAMES_A_SECOND)
         self._clean = copy_context()
 
     async def run(self) -> None:
@@ -212,14 +217,25 @@ class Runners:
             self.settler.take_late(hand, hand.lost)
 
     def _tell(self, hand: Hand, outcome: Outcome | LeaseLost | None) -> None:
-        """The attempt has ended; failures are told to those who listen for less, too."""
-        failed = isinstance(outcome, Failed | Crashed | Dead)
-        level = logging.INFO if failed else logging.DEBUG
-        if hears(level):
-            facts = self._facts(hand) | {"outcome": "Settled" if hand.settled else type(outcome).__name__}
-            if isinstance(outcome, Failed | Crashed):
-                facts["error"] = outcome.error.partition("\n")[0]
-            emit("execution_finished", level, **facts)
+        """The attempt has ended: a failure is a warning, the one that the job dies of an error."""
+        facts = self._facts(hand) | {"outcome": "Settled" if hand.settled else type(outcome).__name__}
+        if isinstance(outcome, Failed | Crashed | Dead) and not hand.settled:
+            self._tell_failed(hand, outcome, facts)
+        elif hears(logging.DEBUG):
+            emit("execution_finished", logging.DEBUG, **facts)
+
+    def _tell_failed(self, hand: Hand, outcome: Failed | Crashed | Dead, facts: dict[str, Any]) -> None:
+        dies = isinstance(outcome, Dead) or hand.job.attempt >= hand.job.max_attempts
+        level = logging.ERROR if dies else logging.WARNING
+        if not hears(level) and not counted():
+            return
+        facts["max_attempts"] = hand.job.max_attempts
+        facts["state"] = "dead" if dies else "waiting"
+        error = str(outcome.reason if isinstance(outcome, Dead) else outcome.error)
+        facts["error"], _, frames = error.partition("\n")
+        if frames and self._frames_told.may():
+            facts["frames"] = frames
+        emit("execution_finished", level, **facts)
 
     def _facts(self, hand: Hand) -> dict[str, Any]:
         job = hand.job

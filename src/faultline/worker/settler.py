@@ -240,7 +240,7 @@ class Settler:
             final = await self._reconsidered(hand, outcome)
             hand.ended_as = ended_as(final, await self.single_line.run(settle(hand.lease, final)))
             if isinstance(final, Crashed):
-                tell("job_crashed", queue=hand.job.queue, task=hand.job.task, signature=final.signature)
+                self._tell_crashed(hand, final)
 
         try:
             await self.outage.outlast(say)
@@ -250,12 +250,21 @@ class Settler:
         except LeaseLost as lost:
             await self._record_refusal(hand, lost)
 
+    def _tell_crashed(self, hand: Hand, crashed: Crashed) -> None:
+        tell("job_crashed", queue=hand.job.queue, task=hand.job.task, signature=crashed.signature)
+        if hand.ended_as == "dead" and hand.job.attempt < hand.job.max_attempts:
+            log.error(
+                "job %d (%s) is dead: it crashed alone %d times, at last by %s",
+                hand.job.id, hand.job.task, crashed.max_crashes, crashed.signature,
+            )  # fmt: skip
+
     async def _reconsidered(self, hand: Hand, outcome: Outcome) -> Outcome:
         """A job that nobody has known for a day is not left for others any more."""
         if hand.spec is None and isinstance(outcome, Snooze):
             info = await self.single_line.run(calls.outline(hand.job.id))
             history = await self.single_line.run(calls.history(hand.job.id))
             if info and info.claimed_at and unknown_for_long(history, info.claimed_at):
+                log.error("job %d is dead: no worker knew the task %s for a day", hand.job.id, hand.job.task)
                 return Dead(f"no worker knew the task {hand.job.task} for a day")
         return outcome
 

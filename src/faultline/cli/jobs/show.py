@@ -18,8 +18,8 @@ from faultline.client.handle import found
 from faultline.job import JobInfo, LedgerEntry, Refusal
 from faultline.store import calls
 
-FOLD_CHARS = 300
-FOLD_LINES = 8
+FOLD_CHARS = 1_200
+FOLD_LINES = 16
 
 
 @click.command(cls=Command)
@@ -74,11 +74,18 @@ def _json(value: Any) -> str:
 
 
 def _folded(title: str, text: str, full: bool) -> list[Text]:
-    """A heading and the text under it, line by line; a long one is cut unless all of it was asked for."""
+    """A heading and the text under it, line by line; a long one is cut in its middle unless `full`."""
     if not text:
         return []
-    lines = text.splitlines() if full else text[:FOLD_CHARS].splitlines()[:FOLD_LINES]
-    body = [Text(f"  {safe(line)}", overflow="fold") for line in lines]
-    if sum(map(len, lines)) + len(lines) < len(text):
-        body.append(Text(f"  ... {len(text):,} characters in all; --full shows them", style="dim"))
-    return [Text(), Text(title, style="dim"), *body]
+    heading = [Text(), Text(title, style="dim")]
+    lines = text.splitlines()
+    if full or (len(lines) <= FOLD_LINES and len(text) <= FOLD_CHARS):
+        return [*heading, *_lines(lines)]
+    head = text[: FOLD_CHARS * 3 // 4].splitlines()[: FOLD_LINES * 3 // 4]
+    tail = text[-FOLD_CHARS // 4 :].splitlines()[-FOLD_LINES // 4 :]
+    cut = Text(f"  ... {len(text):,} characters in all; --full shows them", style="dim")
+    return [*heading, *_lines(head), cut, *_lines(tail)]
+
+
+def _lines(lines: list[str]) -> list[Text]:
+    return [Text(f"  {safe(line)}", overflow="fold") for line in lines]

@@ -1,0 +1,71 @@
+"""The frames of an error that are kept: the user's own first, then what lies below them in libraries."""
+
+import sysconfig
+import traceback
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Final
+
+THEIRS_MAX: Final = 12
+LIBRARIES_MAX: Final = 6
+"""Frames shown of each kind: half of them, and more, where the error was raised, the rest where it began."""
+
+WALK_MAX: Final = 5_000
+"""Frames looked at; a traceback longer than any recursion limit has been put together by hand."""
+
+_OURS: Final = str(Path(__file__).resolve().parents[1])
+_STDLIB: Final = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+_INSTALLED: Final = ("site-packages", "dist-packages")
+
+Frame = tuple[FrameType, int]
+
+
+def frames_of(trace: TracebackType | None) -> list[str]:
+    """The frames of a traceback as text, the most recent call first.
+
+    The user's own frames come first: nobody has to look for their line among those of libraries. Frames of
+    Faultline itself are left out, unless there are no others. Too many of a kind are cut in their middle.
+    """
+    walked = list(islice(traceback.walk_tb(trace), WALK_MAX))[::-1]
+    others = [frame for frame in walked if not _file(frame).startswith(_OURS)]
+    if not others:
+        return _shown(walked, LIBRARIES_MAX)
+    home = _home(_file(others[-1]))
+    theirs = [frame for frame in others if _is_theirs(_file(frame), home)]
+    libraries = [frame for frame in others if not _is_theirs(_file(frame), home)]
+    below = ["  raised below it, in libraries:", *_shown(libraries, LIBRARIES_MAX)]
+    return _shown(theirs, THEIRS_MAX) + (below if libraries and theirs else below[1:])
+
+
+def _file(frame: Frame) -> str:
+    return frame[0].f_code.co_filename
+
+
+def _is_theirs(file: str, home: str) -> bool:
+    if file.startswith(home):
+        return True
+    return not file.startswith((*_STDLIB, "<frozen")) and not any(f"/{name}/" in file for name in _INSTALLED)
+
+
+def _home(file: str) -> str:
+    """Where the handler's package lies: the outermost frame is the handler's, also where it was installed."""
+    for name in _INSTALLED:
+        before, found, after = file.partition(f"/{name}/")
+        if found:
+            return f"{before}{found}{after.partition('/')[0]}"
+    return file
+
+
+def _shown(frames: Sequence[Frame], most: int) -> list[str]:
+    """Each frame in two lines: where, and the line of source."""
+    if len(frames) <= most:
+        return _lines(frames)
+    last = most // 3
+    left_out = f"  ... {len(frames) - most:,} frames left out ..."
+    return [*_lines(frames[: most - last]), left_out, *_lines(frames[-last:])]
+
+
+def _lines(frames: Sequence[Frame]) -> list[str]:
+    return [entry.rstrip() for entry in traceback.StackSummary.extract(frames).format()]
