@@ -23,7 +23,7 @@ PROTO_COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean \
-	prove explore mutants nemesis failpoints model properties cases prove-audit openapi proto proto-check demo-env dev-env model-env
+	prove explore mutants nemesis failpoints model properties cases prove-audit openapi proto proto-check tools test-tools demo-env dev-env model-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -31,7 +31,7 @@ help:  ## list these verbs
 demo: demo-env  ## see a crash survived: jobs, a frozen worker, its refused write, the verdict
 	@.venv/bin/faultline demo $(ARGS)
 
-test: dev-env  ## run the tests (TESTS=tests/sql, JOBS=4, ARGS='-k name')
+test: dev-env test-tools  ## run the tests (TESTS=tests/sql, JOBS=4, ARGS='-k name')
 	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS) $(TESTS)
 
 check: lint types imports  ## lint, types and import contracts
@@ -102,6 +102,9 @@ compare: dev-env  ## Faultline beside its peers: installs them apart, measures, 
 compare-page: dev-env  ## docs/benchmarks.md and its plots again, from the JSON that is there
 	@.venv/bin/python -m benchmarks.peers page $(ARGS)
 
+tools:  ## fetch the programs that tests use and pip cannot bring: PgBouncer, promtool, Chromium (apt; nothing is installed)
+	@$(PYTHON) scripts/tools.py --again $(ARGS)
+
 proto:  ## make src/faultline/rpc anew from proto/
 	@$(PYTHON) scripts/proto.py
 
@@ -119,6 +122,10 @@ lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 clean:  ## delete .venv, caches and the data of `faultline dev`
 	@rm -rf .venv .venv-proto .venv.lock .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find src tests scripts benchmarks proof -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# What is missing is told in a line each, and its tests are skipped. `make tools` tries again what failed within the last hour.
+test-tools:
+	@$(PYTHON) scripts/tools.py
 
 demo-env dev-env model-env:
 	@if [ -z "$(PYTHON)" ]; then \

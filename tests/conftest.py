@@ -24,7 +24,10 @@ from psycopg.sql import SQL, Identifier
 
 from faultline.embedded import EmbeddedServer
 from faultline.store.run import Store
+from scripts import tools
 from tests.support import Clock
+
+tools.add_to_path()  # before test modules are read: they ask what there is
 
 MEMORY_WANTED = 2 * 1024**3
 LEAVE_SECONDS_MAX = 5.0

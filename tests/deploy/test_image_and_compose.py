@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from faultline.store import calls
 from faultline.store.migrate import migrate
+from scripts import tools
 from tests.deploy import shipped
 from tests.deploy.shipped import ROOT
 
@@ -159,7 +160,7 @@ def test_passwords_are_made_once_and_kept(tmp_path):
     assert (tmp_path / "password").read_text() == password
 
 
-@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not there")
+@pytest.mark.skipif(shutil.which("psql") is None, reason=tools.why_not("psql"))
 def test_the_compose_database_belongs_to_a_role_that_is_no_superuser(server, tmp_path):
     """The image of PostgreSQL runs this script once; here psql runs it on the tests' own server."""
     name = f"compose_{secrets.token_hex(4)}"
@@ -200,7 +201,7 @@ def test_prometheus_scrapes_those_who_are_there_with_the_key_that_is_made():
     assert f"0.0.0.0:{workers['port']}" in SERVICES["worker"]["command"]
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not there")
+@pytest.mark.skipif(PROMTOOL is None, reason=tools.why_not("promtool"))
 def test_promtool_understands_the_configuration():
     told = run(PROMTOOL, "check", "config", "--syntax-only", "deploy/prometheus/prometheus.yml")
 

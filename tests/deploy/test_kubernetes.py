@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from faultline.store import calls
-from scripts import chart
+from scripts import chart, tools
 from tests.deploy import shipped
 from tests.deploy.shipped import ROOT
 from tests.support import enqueue
@@ -78,7 +78,7 @@ def test_no_kustomization_stands_on_a_folder_that_holds_it():
         assert not any(file.is_relative_to(folder.resolve()) for folder in folders)
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason=tools.why_not("kubectl"))
 @pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=lambda file: file.parent.name)
 def test_kubectl_builds_every_kustomization(file):
     built = subprocess.run(

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from faultline.supervisor.supervisor import LEAVE_SECONDS_MAX
+from scripts import tools
 from tests.deploy import shipped
 
 ANALYZE = shutil.which("systemd-analyze")
 EXPOSURE_MAX = 2.0
 """Of ten, in systemd's own count; an ordinary service has 9.6."""
 
-needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not there")
+needs_systemd = pytest.mark.skipif(ANALYZE is None, reason=tools.why_not("systemd-analyze"))
 services = pytest.mark.parametrize("file", shipped.UNITS, ids=lambda file: file.stem)
 
 

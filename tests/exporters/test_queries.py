@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from faultline.exporters.names import METRICS
-from scripts import dashboard
+from scripts import dashboard, tools
 from tests.exporters.conftest import Samples, Scrapes
 from tests.worker.harness import eventually
 
@@ -111,7 +111,7 @@ def test_every_alert_is_in_the_guide_with_what_to_do():
     assert [rule["alert"] for rule in rules() if rule["alert"] not in text] == []
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@pytest.mark.skipif(shutil.which("promtool") is None, reason=tools.why_not("promtool"))
 def test_promtool_accepts_the_rules():
     told = subprocess.run(["promtool", "check", "rules", str(ALERTS)], capture_output=True, text=True)
     assert told.returncode == 0, told.stderr
@@ -145,7 +145,7 @@ def _page(body: str) -> type[BaseHTTPRequestHandler]:
     return Page
 
 
-@pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed")
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason=tools.why_not("prometheus"))
 @pytest.mark.long
 def test_a_real_prometheus_answers_every_query_with_a_series(pages, tmp_path):
     """Alerts without their comparison: not that it holds is asked, but that there is something to compare."""

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts import tools
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -70,7 +72,7 @@ class Authority:
 
 def _openssl(*words: object) -> str:
     if shutil.which("openssl") is None:
-        pytest.skip("the openssl program is not installed here")
+        pytest.skip(tools.why_not("openssl"))
     made = subprocess.run(["openssl", *map(str, words)], check=False, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()

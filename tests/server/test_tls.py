@@ -13,9 +13,10 @@ from faultline.server import protocol
 from faultline.server.config import Tls
 from faultline.server.revoked import Revoked
 from faultline.server.tls import server_context
+from scripts import tools
 from tests.api.serving import serving
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with openssl")
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason=tools.why_not("openssl"))
 
 
 @pytest.fixture(scope="module")

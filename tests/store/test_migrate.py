@@ -17,6 +17,7 @@ from faultline.store import migrate as migrating
 from faultline.store.migrate import check, migrate, script
 from faultline.store.run import Store
 from faultline.store.sources import LATEST, Migration, current, migrations
+from scripts import tools
 from tests.support import LEASE, all_at_once, claim_one, enqueue, row_counts
 
 NUMBERS = [step.number for step in migrations()]
@@ -174,7 +175,7 @@ def test_the_script_makes_the_same_schema_as_the_migration(empty_database, datab
     assert described(empty_database) == described(database)
 
 
-@pytest.mark.skipif(shutil.which("psql") is None, reason="there is no psql here")
+@pytest.mark.skipif(shutil.which("psql") is None, reason=tools.why_not("psql"))
 def test_the_script_runs_in_psql(empty_database, database):
     ran = subprocess.run(
         ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", empty_database],

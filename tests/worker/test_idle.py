@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from faultline.job import Job
 from faultline.store import calls
 from faultline.store.run import Store
+from scripts import tools
 from tests.support import enqueue, new_job, state_of
 from tests.worker.harness import drain, eventually, execute, quick, rows, working
 
@@ -183,9 +184,9 @@ def test_in_pooler_mode_it_listens_not_and_prepares_nothing(database, store):
 @pytest.fixture
 def bouncer(server, database):
     """PgBouncer in transaction mode before this test's database, with fewer sessions than connections."""
-    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    program = tools.find("pgbouncer")
     if program is None:
-        pytest.skip("pgbouncer is not installed")
+        pytest.skip(tools.why_not("pgbouncer"))
     if not hasattr(server, "tcp_dsn"):
         pytest.skip("the server is not ours, so its password is not known")
     tmp_path = Path(tempfile.mkdtemp(prefix="faultline-pgbouncer-"))
