@@ -4,6 +4,7 @@ from proof.mutants.mutant import Mutant, Patch, worker
 
 WORKER = "tests/remote_worker/test_worker.py"
 OUTAGE = "tests/remote_worker/test_outage.py"
+FROZEN = "tests/remote_worker/test_frozen_replica.py"
 
 MUTANTS = (
     Mutant(
@@ -33,6 +34,16 @@ MUTANTS = (
         "a pacemaker takes a server's lost for held", "G4",
         f"{WORKER}::test_a_job_that_another_took_is_stopped",
         (Patch("remote/words.py", '    rpc.PULSE_LOST: "lost",\n', '    rpc.PULSE_LOST: "held",\n'),),
+    ),
+    Mutant(
+        "a beat is sent again to the replica that is silent", "G5",
+        f"{FROZEN}::test_a_beat_goes_on_to_the_next_replica_at_once",
+        (Patch("remote/pacemaker.py", "place = self._place + number", "place = self._place"),),
+    ),
+    Mutant(
+        "a stream to a frozen replica is kept", "G5",
+        f"{FROZEN}::test_a_silent_stream_is_left_for_the_next_replica",
+        (Patch("remote/session.py", "if self._heard_at < asked_at and not held_up:", "if False:"),),
     ),
     Mutant(
         "a claim that a server did not answer is not asked for again", "G8",

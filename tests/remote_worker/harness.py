@@ -64,6 +64,15 @@ class Served:
         assert self._process is not None
         self._process.send(signal.SIGTERM)
 
+    def freeze(self) -> None:
+        """Stop its process, as a paused machine would: its sockets stay open, and nothing answers."""
+        assert self._process is not None
+        self._process.send(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        assert self._process is not None
+        self._process.send(signal.SIGCONT)
+
     def wait_gone(self) -> None:
         assert self._process is not None
         self._process.wait_exit()

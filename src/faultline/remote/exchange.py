@@ -133,8 +133,9 @@ class Exchange:
         self._heard(queue)
 
     def _broke(self, session: Session) -> None:
-        """Nothing can be heard now; whoever looks for work next opens another."""
+        """Nothing can be heard now; the next call opens another session, with the next replica first."""
         if self._session is session:
+            self._first += 1
             self._hear(None)
 
     def _take(self, session: Session, notice: Notice) -> None:

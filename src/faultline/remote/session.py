@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -11,11 +12,44 @@ import grpc.aio
 from faultline.errors import CannotConnect, ServerUnavailable
 from faultline.remote.address import Address
 from faultline.remote.channel import metadata, named, open_channel
-from faultline.rpc.v1.worker_pb2 import Assignments, FromWorker, Goodbye, Hello, Notice, ToWorker, Welcome
+from faultline.rpc.v1.worker_pb2 import (
+    Assignments,
+    FromWorker,
+    Goodbye,
+    Hello,
+    Notice,
+    Ping,
+    ToWorker,
+    Welcome,
+)
 from faultline.rpc.v1.worker_pb2_grpc import WorkersStub
 
 WELCOME_SECONDS_MAX: Final = 10.0
-"""How long a server may take to say welcome; another replica may be quicker."""
+WELCOME_SECONDS_MIN: Final = 2.0
+
+SILENCE_SECONDS_MIN: Final = 0.25
+SILENCE_SECONDS_MAX: Final = 5.0
+
+
+def welcome_seconds(lease: float) -> float:
+    """How long a server may take to say welcome; another replica may be quicker.
+
+    >>> welcome_seconds(15), welcome_seconds(1), welcome_seconds(3600)
+    (5.0, 2.0, 10.0)
+    """
+    return min(WELCOME_SECONDS_MAX, max(WELCOME_SECONDS_MIN, lease / 3))
+
+
+def silence_seconds(lease: float) -> float:
+    """How long a server may say nothing before it is pinged, and how long it then has to answer.
+
+    Together a third of a lease: a stream to a frozen replica is left while every lease in hand still holds.
+
+    >>> silence_seconds(15), silence_seconds(1), silence_seconds(3600)
+    (2.5, 0.25, 5.0)
+    """
+    return min(SILENCE_SECONDS_MAX, max(SILENCE_SECONDS_MIN, lease / 6))
+
 
 GOODBYE_SECONDS_MAX: Final = 1.0
 
@@ -44,11 +78,14 @@ class Session:
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
         self._parts: dict[int, Assignments] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._heard_at = 0.0
+        self._ended = asyncio.Event()
 
     async def open(self, hello: Hello) -> Welcome:
         """Say hello; raises CannotConnect, or what the server refuses us with: nothing else was sent."""
+        lease = hello.lease_ms / 1000
         try:
-            async with asyncio.timeout(WELCOME_SECONDS_MAX):
+            async with asyncio.timeout(welcome_seconds(lease)):
                 self._stream = self._stub.Session(metadata=self._metadata)
                 await self._stream.write(FromWorker(hello=hello))
                 first = await self._stream.read()
@@ -59,12 +96,26 @@ class Session:
         if first is grpc.aio.EOF:
             raise CannotConnect(f"the server at {self.target} hung up before it said welcome")
         self.welcome = first.welcome
-        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
+        parts = [self._read(), self._write()]
+        if self.welcome.pings:
+            parts.append(self._watch(silence_seconds(lease)))
+        self._tasks = [asyncio.create_task(part) for part in parts]
         return self.welcome
 
     async def call(self, method: str, request: Any, timeout: float) -> Any:
-        """One call of its own, beside the stream."""
-        return await getattr(self._stub, method)(request, metadata=self._metadata, timeout=timeout)
+        """One call of its own, beside the stream; given up when the stream breaks."""
+        calling = getattr(self._stub, method)(request, metadata=self._metadata, timeout=timeout)
+        answered = asyncio.ensure_future(_answer_of(calling))
+        ended = asyncio.ensure_future(self._ended.wait())
+        try:
+            await asyncio.wait({answered, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if answered.done():
+                return answered.result()
+            raise ServerUnavailable(self.broken or "the stream was closed")
+        finally:
+            ended.cancel()
+            calling.cancel()
+            answered.cancel()
 
     async def ask(self, said: FromWorker) -> Answer:
         """Say something that is answered, and wait for the answer; ServerUnavailable when none came."""
@@ -87,11 +138,31 @@ class Session:
             while True:
                 await self._stream.write(await self._outbox.get())
 
+    async def _watch(self, silence: float) -> None:
+        """Ping a server that says nothing, and leave one that does not answer.
+
+        HTTP/2's own pings are answered by a library's threads and may be sent only each few seconds.
+        """
+        while True:
+            await asyncio.sleep(silence)
+            if time.monotonic() - self._heard_at < silence:
+                continue
+            asked_at = time.monotonic()
+            self._outbox.put_nowait(FromWorker(ping=Ping()))
+            await asyncio.sleep(silence)
+            # A loop that was held up itself has answers still unread: it may not judge.
+            held_up = time.monotonic() - asked_at > 2 * silence
+            if self._heard_at < asked_at and not held_up:
+                self._break(f"the server at {self.target} has been silent for {2 * silence:g} s")
+                self._stream.cancel()
+                return
+
     async def _read(self) -> None:
         """Hand each answer to whoever waits for it, until the stream ends."""
         why = f"the server at {self.target} ended the stream"
         try:
             while (message := await self._stream.read()) is not grpc.aio.EOF:
+                self._heard_at = time.monotonic()
                 self._take(message)
             why += f": {await self._stream.details() or 'without a reason'}"
         except grpc.RpcError as fault:
@@ -127,7 +198,10 @@ class Session:
             waiting.set_result(message)
 
     def _break(self, why: str) -> None:
+        if self.broken is not None:
+            return
         self.broken = why
+        self._ended.set()
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(ServerUnavailable(why))
@@ -146,3 +220,7 @@ class Session:
             part.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._channel.close()
+
+
+async def _answer_of(calling: Any) -> Any:
+    return await calling

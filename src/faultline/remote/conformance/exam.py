@@ -100,6 +100,8 @@ class Stream:
                 await self._beaten(message.beat)
             case "results":
                 await self._settled(message.results)
+            case "ping":
+                await self._say(pong=worker_pb2.Pong(id=message.ping.id))
             case "goodbye":
                 self.said_goodbye = True
                 self.over.set()
@@ -120,7 +122,7 @@ class Stream:
         await self._say(
             welcome=worker_pb2.Welcome(
                 worker=1, protocol=1, server_version="conformance", lease_ms=LEASE_MS, timeout_ms=3_600_000,
-                limits=limits,
+                limits=limits, pings=True,
             )
         )  # fmt: skip
 

@@ -79,6 +79,13 @@ async def check_hello_is_answered_with_the_limits(place: Place) -> None:
             hold(getattr(talk.welcome.limits, name) > 0, f"the limit {name} was not told")
 
 
+async def check_a_ping_is_answered_with_its_id(place: Place) -> None:
+    async with place.session() as talk:
+        if talk.welcome.pings:
+            await talk.say(ping=worker_pb2.Ping(id=7))
+            same("the id", (await talk.hear("pong")).pong.id, 7)
+
+
 async def check_an_ask_on_an_empty_queue_is_answered_with_nothing(place: Place) -> None:
     async with place.session() as talk:
         same("the number of jobs", len((await talk.ask()).jobs), 0)

@@ -54,7 +54,7 @@ class Desk:
             unanswered_max=self.config.unanswered_max,
         )  # fmt: skip
         return worker_pb2.Welcome(
-            worker=worker, protocol=PROTOCOL_VERSION, server_version=__version__, limits=limits,
+            worker=worker, protocol=PROTOCOL_VERSION, server_version=__version__, limits=limits, pings=True,
             lease_ms=milliseconds(lease), timeout_ms=milliseconds(timeout),
         )  # fmt: skip
 

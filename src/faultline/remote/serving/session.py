@@ -127,6 +127,9 @@ class Session:
         try:
             await self._greet()
             while (message := await self.context.read()) is not grpc.aio.EOF:
+                if message.WhichOneof("message") == "ping":
+                    self._pong(message.ping.id)
+                    continue
                 await self._know_the_caller()
                 if message.WhichOneof("message") == "goodbye":
                     await self._end(said_goodbye=True)
@@ -197,6 +200,13 @@ class Session:
             self._out.put_nowait(error)
 
     # the answers
+
+    def _pong(self, id: int) -> None:
+        """Answer before the key and the database are asked: a worker wants to know whether we are awake."""
+        if self._unanswered["ping"] >= self.desk.config.unanswered_max:
+            raise TurnedAway(TOO_MANY, f"{self._unanswered['ping']} pings wait for their answer")
+        self._unanswered["ping"] += 1
+        self._say(worker_pb2.ToWorker(pong=worker_pb2.Pong(id=id)), "ping")
 
     async def _assign(self, ask: worker_pb2.Ask) -> None:
         assert self._hello is not None

@@ -72,34 +72,38 @@ END_DEAD: End
 END_GONE: End
 
 class FromWorker(_message.Message):
-    __slots__ = ("hello", "ask", "withdraw", "beat", "results", "goodbye")
+    __slots__ = ("hello", "ask", "withdraw", "beat", "results", "goodbye", "ping")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     ASK_FIELD_NUMBER: _ClassVar[int]
     WITHDRAW_FIELD_NUMBER: _ClassVar[int]
     BEAT_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
+    PING_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     ask: Ask
     withdraw: Withdraw
     beat: Beat
     results: Results
     goodbye: Goodbye
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., ask: _Optional[_Union[Ask, _Mapping]] = ..., withdraw: _Optional[_Union[Withdraw, _Mapping]] = ..., beat: _Optional[_Union[Beat, _Mapping]] = ..., results: _Optional[_Union[Results, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ...) -> None: ...
+    ping: Ping
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., ask: _Optional[_Union[Ask, _Mapping]] = ..., withdraw: _Optional[_Union[Withdraw, _Mapping]] = ..., beat: _Optional[_Union[Beat, _Mapping]] = ..., results: _Optional[_Union[Results, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ...) -> None: ...
 
 class ToWorker(_message.Message):
-    __slots__ = ("welcome", "assignments", "beaten", "settled", "notice")
+    __slots__ = ("welcome", "assignments", "beaten", "settled", "notice", "pong")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     BEATEN_FIELD_NUMBER: _ClassVar[int]
     SETTLED_FIELD_NUMBER: _ClassVar[int]
     NOTICE_FIELD_NUMBER: _ClassVar[int]
+    PONG_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     assignments: Assignments
     beaten: Beaten
     settled: Settled
     notice: Notice
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., assignments: _Optional[_Union[Assignments, _Mapping]] = ..., beaten: _Optional[_Union[Beaten, _Mapping]] = ..., settled: _Optional[_Union[Settled, _Mapping]] = ..., notice: _Optional[_Union[Notice, _Mapping]] = ...) -> None: ...
+    pong: Pong
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., assignments: _Optional[_Union[Assignments, _Mapping]] = ..., beaten: _Optional[_Union[Beaten, _Mapping]] = ..., settled: _Optional[_Union[Settled, _Mapping]] = ..., notice: _Optional[_Union[Notice, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "name", "host", "pid", "version", "queues", "tasks", "slots", "lease_ms", "timeout_ms", "worker", "wakes")
@@ -130,20 +134,34 @@ class Hello(_message.Message):
     def __init__(self, protocol: _Optional[int] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., pid: _Optional[int] = ..., version: _Optional[str] = ..., queues: _Optional[_Iterable[str]] = ..., tasks: _Optional[_Iterable[str]] = ..., slots: _Optional[int] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., worker: _Optional[int] = ..., wakes: bool = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("worker", "protocol", "server_version", "lease_ms", "timeout_ms", "limits")
+    __slots__ = ("worker", "protocol", "server_version", "lease_ms", "timeout_ms", "limits", "pings")
     WORKER_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     SERVER_VERSION_FIELD_NUMBER: _ClassVar[int]
     LEASE_MS_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    PINGS_FIELD_NUMBER: _ClassVar[int]
     worker: int
     protocol: int
     server_version: str
     lease_ms: int
     timeout_ms: int
     limits: Limits
-    def __init__(self, worker: _Optional[int] = ..., protocol: _Optional[int] = ..., server_version: _Optional[str] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
+    pings: bool
+    def __init__(self, worker: _Optional[int] = ..., protocol: _Optional[int] = ..., server_version: _Optional[str] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., pings: bool = ...) -> None: ...
+
+class Ping(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    def __init__(self, id: _Optional[int] = ...) -> None: ...
+
+class Pong(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    def __init__(self, id: _Optional[int] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("message_bytes_max", "room_max", "wait_ms_max", "items_max", "unanswered_max")
