@@ -211,8 +211,7 @@ MUTANTS = (
         "the pacemaker beats for a frozen worker", "G8",
         f"{PACEMAKER}::test_a_stopped_worker_loses_its_leases_though_its_pacemaker_runs",
         (
-            worker("pulse", 'if vital.state in ("T", "t", "Z", "X"):', "if False:"),
-            worker("pulse", "return now - self._moved_at < lease", "return True"),
+            worker("pulse", "if vital.state in GONE or vital.state == STOPPED:", "if False:"),
         ),
     ),
     Mutant(

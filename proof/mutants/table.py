@@ -3,6 +3,7 @@
 from proof.mutants import (
     of_access,
     of_cancels,
+    of_clocks,
     of_crashes,
     of_metrics,
     of_ownership,
@@ -22,6 +23,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_ownership.MUTANTS,
     *of_the_fence.MUTANTS,
     *of_time.MUTANTS,
+    *of_clocks.MUTANTS,
     *of_crashes.MUTANTS,
     *of_the_commit.MUTANTS,
     *of_the_worker.MUTANTS,

@@ -297,3 +297,16 @@ def touch(job: Job) -> None:
     """Nothing but a transaction: where there is no database it cannot even begin."""
     with job.transaction() as conn:
         conn.execute("select 1")
+
+
+@app.task
+async def block(job: Job, seconds: float) -> None:
+    """Blocks the loop of its worker without using the processor."""
+    note(job, "began")
+    time.sleep(seconds)  # noqa: ASYNC251 - which is what is shown
+
+
+@app.task(run="thread")
+def nap_in_thread(job: Job, seconds: float) -> None:
+    note(job, "began")
+    time.sleep(seconds)

@@ -278,17 +278,24 @@ def test_a_signal_to_every_process_of_a_service_lets_the_handler_finish(database
 
 
 def test_a_frozen_worker_loses_the_job_and_its_child_cannot_commit(database, store, process):
-    """The child runs on, but it asks its worker before it commits, and the fence stands behind that."""
+    """The child runs on, but it asks its worker before it commits, and the fence stands behind that.
+
+    Its pacemaker, which would end it, is frozen too: but not the child.
+    """
     job = enqueue(store, task="write", args='{"then": "wait"}', max_attempts=5)
     pid = pid_of(database, job)
-    process.send_signal(signal.SIGSTOP)
+    family = [process.pid, *(one for one in processes_of(process.pid) if b"pacemaker" in _command(one))]
+    assert len(family) == 2
+    for one in family:
+        os.kill(one, signal.SIGSTOP)
     try:
         with working(database, *shop.app.registry, config=LEASED):
             eventually(lambda: state_of(store, job) == "succeeded")
             assert is_alive(pid)
             assert rows(database, OPEN)
     finally:
-        process.send_signal(signal.SIGCONT)
+        for one in family:
+            os.kill(one, signal.SIGCONT)
 
     eventually(lambda: not rows(database, OPEN))
     assert rows(database, "select count(*) from effects where job_id = %s", job) == [(1,)]

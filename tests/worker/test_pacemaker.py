@@ -16,6 +16,7 @@ from faultline.lease import Lease
 from faultline.store import calls
 from faultline.worker import board, pulse
 from faultline.worker.board import Board
+from faultline.worker.pacemaker import Pacemaker
 from faultline.worker.pulse import Pulse, Vital, read_vital
 from tests.support import enqueue, outcomes, state_of
 from tests.worker.harness import LEASE, children, drain, eventually, is_alive, rows, short, working
@@ -216,25 +217,69 @@ def test_an_answer_half_written_is_nobodys(monkeypatch):
     made.close()
 
 
-def test_a_pulse_is_missed_when_neither_loop_nor_processor_moved_for_a_lease(monkeypatch):
-    now, vital = [100.0], [Vital("S", "10+5")]
-    monkeypatch.setattr("faultline.worker.pulse.time", SimpleNamespace(monotonic=lambda: now[0]))
+@pytest.mark.parametrize("state", ["S", "D", "R", "I"])
+def test_a_process_that_is_not_stopped_has_a_pulse_though_nothing_of_it_moves(monkeypatch, state):
+    """A handler that sleeps blocks the loop, and uses no CPU: its neighbours are at work all the same."""
+    monkeypatch.setattr(pulse, "read_vital", lambda pid: Vital(state, "10+5"))
+    watched = Pulse(os.getpid())
+
+    assert [watched.beats(1) for _ in range(5)] == [True] * 5
+
+
+@pytest.mark.parametrize("state", ["T", "Z", "X"])
+def test_a_process_that_is_stopped_or_gone_has_none(monkeypatch, state):
+    monkeypatch.setattr(pulse, "read_vital", lambda pid: Vital(state, str(time.monotonic())))
+    watched = Pulse(os.getpid())
+
+    assert not watched.beats(1)
+    assert not watched.beats(2)
+
+
+def test_one_that_is_traced_has_a_pulse_while_it_moves(monkeypatch):
+    """A tracer stops it for a moment at each call, a debugger for as long as a person thinks."""
+    vital = [Vital("t", "10+5")]
     monkeypatch.setattr(pulse, "read_vital", lambda pid: vital[0])
-    watched = Pulse(1)
+    watched = Pulse(os.getpid())
 
-    assert watched.beats(1, lease=15.0)
-    now[0] += 14
-    assert watched.beats(1, lease=15.0)
-    now[0] += 2
-    assert not watched.beats(1, lease=15.0)
+    assert watched.beats(1)
+    assert not watched.beats(1)
+    assert watched.beats(2)
+    vital[0] = Vital("t", "11+5")
+    assert watched.beats(2)
 
-    assert watched.beats(2, lease=15.0)  # the loop turned
-    now[0] += 16
-    vital[0] = Vital("R", "900+5")
-    assert watched.beats(2, lease=15.0)  # it only computed: that is moving, too
 
-    vital[0] = Vital("T", "901+5")
-    assert not watched.beats(3, lease=15.0)
+def test_one_in_a_frozen_cgroup_has_none_unless_it_moves(monkeypatch):
+    monkeypatch.setattr(pulse, "read_vital", lambda pid: Vital("S", "10+5"))
+    monkeypatch.setattr(pulse, "in_frozen_cgroup", lambda pid: True)
+    watched = Pulse(os.getpid())
+
+    assert [watched.beats(1), watched.beats(1), watched.beats(2), watched.beats(2)] == [
+        True, False, True, False
+    ]  # fmt: skip
+
+
+def test_after_a_suspension_every_lease_is_due(monkeypatch):
+    """The leases ran on while the machine slept, and its monotonic clock did not."""
+    slept = [5.0]
+    monkeypatch.setattr("faultline.worker.pacemaker.asleep", lambda: slept[0])
+    made = Board.make(2)
+    write(made, lease(1)._replace(taken_at=time.monotonic(), lease_for=600.0))
+    beaten: list[list[Lease]] = []
+
+    def beat(leases: list[Lease], *rest: object) -> list[object]:
+        beaten.append(leases)
+        return []
+
+    mouth = SimpleNamespace(connect=lambda: None, beat=beat, hang_up=lambda: None)
+    pacemaker = Pacemaker(made, mouth, 600.0, None, Pulse(os.getppid()), asleep=5.0)
+
+    pacemaker._beat()
+    slept[0] = 65.0
+    pacemaker._beat()
+    pacemaker._beat()
+
+    assert [len(leases) for leases in beaten if leases] == [1]
+    made.close()
 
 
 def test_a_process_that_is_not_there_has_no_pulse():

@@ -7,6 +7,9 @@ No message can be late, no pipe can fill up: what stands on the board is what is
 Each slot has two halves, one writer each. A half read while it is written can only name a lease that does not
 exist: the database answers "lost" for it, and the worker ignores answers whose generation is not its own.
 Each writer clears the generation first and writes it last, so a half written one has none.
+
+For a job in a child process the slot names that process, too. A worker whose loop is blocked cannot end it;
+the pacemaker can, and writes down why.
 """
 
 import mmap
@@ -30,9 +33,13 @@ GENERATION: Final = struct.Struct("<Q")
 GENERATION_AT: Final = HELD.size - GENERATION.size
 ANSWER: Final = struct.Struct("<Qdq")  # generation, safe until, word
 SPOKEN: Final = struct.Struct("<dq")  # the same without its generation
-SLOT_BYTES: Final = HELD.size + ANSWER.size
+CHILD: Final = struct.Struct("<Qqd")  # generation, process id, the job's timeout
+ENDED: Final = struct.Struct("<Qq")  # generation, why its process was ended
+CHILD_AT: Final = HELD.size + ANSWER.size
+ENDED_AT: Final = CHILD_AT + CHILD.size
+SLOT_BYTES: Final = ENDED_AT + ENDED.size
 
-WORDS: Final = ("", "held", "busy", "lost", "cancel")
+WORDS: Final = ("", "held", "busy", "lost", "cancel", "not_renewed", "timeout")
 
 
 class Answer(NamedTuple):
@@ -40,6 +47,13 @@ class Answer(NamedTuple):
 
     safe_until: float
     word: str
+
+
+class Child(NamedTuple):
+    """The process that runs the job of a slot, and the monotonic moment at which it has to end."""
+
+    pid: int
+    ends_at: float
 
 
 class Beats(NamedTuple):
@@ -100,6 +114,19 @@ class Board:
         spoken_of, safe_until, word = ANSWER.unpack_from(self._map, slot + HELD.size)
         return Answer(safe_until, WORDS[word]) if spoken_of == generation else None
 
+    def name_child(self, slot: int, generation: int, pid: int, ends_at: float) -> None:
+        """The job of this slot is given to a process, which leads a group of its own."""
+        CHILD.pack_into(self._map, slot + CHILD_AT, generation, pid, ends_at)
+
+    def forget_child(self, slot: int) -> None:
+        """That process has nothing to do with the job any more."""
+        GENERATION.pack_into(self._map, slot + CHILD_AT, 0)
+
+    def ended_for(self, slot: int, generation: int) -> str | None:
+        """Why the pacemaker has ended the process of this job; None when it has not."""
+        ended, word = ENDED.unpack_from(self._map, slot + ENDED_AT)
+        return WORDS[word] if ended == generation else None
+
     def tick(self, shortest: float) -> None:
         """Show that this worker's loop turns, and its shortest lease."""
         tick, _ = HEADER.unpack_from(self._map, 0)
@@ -156,6 +183,15 @@ class Board:
         GENERATION.pack_into(self._map, at, 0)
         SPOKEN.pack_into(self._map, at + GENERATION.size, safe_until, WORDS.index(word))
         GENERATION.pack_into(self._map, at, generation)
+
+    def child(self, slot: int, generation: int) -> Child | None:
+        """The process of this job; None when it runs in the worker itself."""
+        given, pid, ends_at = CHILD.unpack_from(self._map, slot + CHILD_AT)
+        return Child(pid, ends_at) if given == generation else None
+
+    def end_child(self, slot: int, generation: int, why: str) -> None:
+        """Write down why the process of this job is ended, before it is."""
+        ENDED.pack_into(self._map, slot + ENDED_AT, generation, WORDS.index(why))
 
     def close(self) -> None:
         self._map.close()

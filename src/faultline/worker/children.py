@@ -14,6 +14,7 @@ from faultline.outcome import Outcome, Released, Snooze
 from faultline.telemetry import logging_as_configured
 from faultline.worker.board import Board
 from faultline.worker.hand import Hand
+from faultline.worker.judge import after_stop
 from faultline.worker.places import Place
 from faultline.worker.spawned import Spawned
 from faultline.worker.ward import CannotRunHere, NoChild, Ward
@@ -85,6 +86,8 @@ class Children:
             return self._put_off(hand, refused)
         except HandlerDied as died:
             await self._died(hand, died)
+            if (why := self._board.ended_for(hand.slot, hand.generation)) and not (hand.settled or hand.lost):
+                return _ended_by_pacemaker(hand, why)
             raise
         finally:
             self._let_go(ward)
@@ -196,3 +199,14 @@ class Children:
         self._idle.clear()
         await asyncio.gather(*self._leaving, *(ward.end() for ward in self._all), return_exceptions=True)
         self._all.clear()
+
+
+def _ended_by_pacemaker(hand: Hand, why: str) -> Outcome | None:
+    """The job had to stop while our loop was blocked: what the overseer would have said of it."""
+    log.warning(
+        "the process of job %d (%s) was ended while the event loop was blocked (%s)",
+        hand.job.id, hand.job.task, why,
+    )  # fmt: skip
+    hand.stopping = why
+    hand.job._lose()
+    return after_stop(hand)

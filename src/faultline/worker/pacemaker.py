@@ -1,7 +1,7 @@
 """The pacemaker: a small process beside a worker that runs no handler code and renews its leases.
 
-It goes when its worker goes, and it stops beating for a worker that is stopped (SIGSTOP, a frozen cgroup) or
-that neither turned its loop nor used any CPU for one lease: a frozen worker must lose its leases.
+It goes when its worker goes, and it stops beating for a worker that is stopped (SIGSTOP, a debugger, a frozen
+cgroup): a frozen worker must lose its leases. A worker whose loop is blocked is none, and keeps them.
 """
 
 import ctypes
@@ -28,12 +28,15 @@ from faultline.store.connect import connect
 from faultline.store.rows import Beat
 from faultline.store.run import Store
 from faultline.worker.board import Board
-from faultline.worker.pulse import Pulse
+from faultline.worker.guardian import Guardian
+from faultline.worker.pulse import Pulse, asleep
 
 BEATS_A_CALL_MAX = 500
 
 SEEN_EVERY_MAX = 9.0
 """With nothing in hand: only to be seen, which people do after a default lease."""
+
+SUSPENDED_MIN = 0.1
 
 PR_SET_PDEATHSIG = 1
 
@@ -61,6 +64,7 @@ class Pacemaker:
     pulse: Pulse
     beaten_at: dict[tuple[int, int], float] = field(default_factory=dict)
     seen_at: float = 0.0
+    asleep: float = field(default_factory=asleep)
 
     def run(self) -> None:
         """Beat until the worker closes its end of the pipe, or is gone."""
@@ -70,7 +74,7 @@ class Pacemaker:
             self.board.turn()
             if not self.pulse.alive():
                 break
-            if self.pulse.beats(self.board.ticks(), self.lease):
+            if self.pulse.beats(self.board.ticks()):
                 self._beat()
         self._hang_up()
 
@@ -83,18 +87,28 @@ class Pacemaker:
     def _beat(self) -> None:
         """Renew each lease that is a third of its time old; after trouble, try again at the next turn."""
         now = time.monotonic()
-        held = {(slot, generation): lease for slot, generation, lease in self.board.held()}
+        held = {
+            (slot, generation): lease
+            for slot, generation, lease in self.board.held()
+            if self.board.ended_for(slot, generation) is None  # its process is no more
+        }
         self.beaten_at = {at: when for at, when in self.beaten_at.items() if at in held}
         # A little early rather than late: the next look comes a sixth of a lease later.
+        woke = self._woke()
         due = [
             (at, lease)
             for at, lease in held.items()
-            if now - self.beaten_at.get(at, lease.taken_at) >= lease.lease_for * 0.3
+            if woke or now - self.beaten_at.get(at, lease.taken_at) >= lease.lease_for * 0.3
         ]
         if not due and now - self.seen_at >= min(self.lease * 0.6, SEEN_EVERY_MAX):
             self._renew({})  # nothing in hand: only to be seen
         for start in range(0, len(due), BEATS_A_CALL_MAX):
             self._renew(dict(due[start : start + BEATS_A_CALL_MAX]))
+
+    def _woke(self) -> bool:
+        """Whether the machine was suspended since the last look: the leases ran on, our clock did not."""
+        before, self.asleep = self.asleep, asleep()
+        return self.asleep - before > SUSPENDED_MIN
 
     def _renew(self, due: dict[tuple[int, int], Any]) -> None:
         leases = sorted(due.values())
@@ -170,6 +184,7 @@ def main(speak: Callable[[dict[str, Any]], Mouth]) -> None:
     arm_from_environment()
     said = json.loads(sys.stdin.readline())
     board = Board.open(int(sys.argv[1]), int(sys.argv[2]))
+    Guardian(board, said["lease"], said["parent"]).start()
     Pacemaker(board, speak(said), said["lease"], said["worker"], Pulse(said["parent"])).run()
     os._exit(0)  # at once: a worker that stops waits for us, and Python would tidy up for a while
 

@@ -1,5 +1,6 @@
-"""Does the worker live? Asked by its pacemaker before each beat."""
+"""Is the worker stopped? Asked by its pacemaker before each beat."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -7,6 +8,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROC = Path("/proc")
+CGROUPS = Path("/sys/fs/cgroup")
+CGROUPS_V2 = ("", "unified")
+"""Where the second version is mounted: alone, or beside the first."""
+
+FREEZING = ("FREEZING\n", "FROZEN\n")
+
+STOPPED = "T"
+TRACED = "t"
+"""Held by a debugger or a tracer: for a moment at each system call, or for as long as a person thinks."""
+GONE = ("Z", "X")
 
 
 class Vital(NamedTuple):
@@ -17,30 +28,36 @@ class Vital(NamedTuple):
 
 
 class Pulse:
-    """Watches one process: is it there, is it stopped, does it move?"""
+    """Watches one process: is it there, is it stopped?"""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self._moved_at = time.monotonic()
         self._last: tuple[int, str] | None = None
 
     def alive(self) -> bool:
-        """Our parent is still our parent: a pid may be somebody else's by now, an orphan's parent cannot."""
+        """Our parent is still our parent: a pid may be another's by now, an orphan's parent cannot."""
         return os.getppid() == self.pid
 
-    def beats(self, ticks: int, lease: float) -> bool:
-        """Whether to beat for it: not while it is stopped, nor when it has not moved for one lease.
+    def beats(self, ticks: int) -> bool:
+        """Whether to beat for it: unless it is stopped, by a signal, a debugger or a frozen cgroup.
 
-        A handler that holds the interpreter's lock stops the loop but burns CPU: that is moving.
+        A loop that does not turn is no sign of that. A handler blocks it, and its neighbours in threads and
+        processes are at work; whether the process sleeps or waits for a disk, it goes on by itself. What
+        never goes on loses its jobs at their deadlines.
         """
         vital = read_vital(self.pid)
-        if vital.state in ("T", "t", "Z", "X"):
+        before, self._last = self._last, (ticks, vital.cpu)
+        if vital.state in GONE or vital.state == STOPPED:
             return False
-        now = time.monotonic()
-        if (ticks, vital.cpu) != self._last:
-            self._last = (ticks, vital.cpu)
-            self._moved_at = now
-        return now - self._moved_at < lease
+        if before != self._last:
+            return True  # it has moved since the last look, between two stops of a tracer too
+        return vital.state != TRACED and not in_frozen_cgroup(self.pid)
+
+
+def asleep() -> float:
+    """Seconds for which this machine was suspended, which its monotonic clock has not counted; else 0."""
+    boot_time = getattr(time, "CLOCK_BOOTTIME", None)
+    return 0.0 if boot_time is None else time.clock_gettime(boot_time) - time.monotonic()
 
 
 def read_vital(pid: int) -> Vital:
@@ -53,9 +70,41 @@ def read_vital(pid: int) -> Vital:
 
 
 def _from_proc(pid: int) -> Vital:
+    fields = stat_of(pid)
+    return Vital("X", "") if fields is None else Vital(fields[0], f"{fields[11]}+{fields[12]}")
+
+
+def stat_of(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat behind the name, from the state on; None when there is no such process."""
     try:
-        # After the name in parentheses, which may itself hold spaces and parentheses.
-        fields = PROC.joinpath(str(pid), "stat").read_bytes().rpartition(b")")[2].split()
+        # The name stands in parentheses, and may itself hold spaces and parentheses.
+        return PROC.joinpath(str(pid), "stat").read_bytes().rpartition(b")")[2].decode().split()
     except (FileNotFoundError, ProcessLookupError):  # gone before it was opened, or while it was read
-        return Vital("X", "")
-    return Vital(fields[0].decode(), f"{fields[11].decode()}+{fields[12].decode()}")
+        return None
+
+
+def in_frozen_cgroup(pid: int) -> bool:
+    """Whether the process is frozen by its cgroup, as a paused container is; False where none can be read.
+
+    The state letter does not tell: S under the second version of cgroups, D under the first.
+    """
+    with contextlib.suppress(OSError):
+        for line in PROC.joinpath(str(pid), "cgroup").read_text().splitlines():
+            number, controllers, path = line.split(":", 2)
+            if _frozen(number, controllers.split(","), path.lstrip("/")):
+                return True
+    return False
+
+
+def _frozen(number: str, controllers: list[str], path: str) -> bool:
+    if number == "0":
+        events = (CGROUPS / root / path / "cgroup.events" for root in CGROUPS_V2)
+        return any("frozen 1" in _text(file).splitlines() for file in events)
+    return "freezer" in controllers and _text(CGROUPS / "freezer" / path / "freezer.state") in FREEZING
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:
+        return ""

@@ -108,6 +108,7 @@ class Ward(asyncio.Protocol):
         self._began, self._cannot = False, None
         self.begun += 1
         trace = None if hand.span is None else hand.span.trace
+        self.board.name_child(hand.slot, hand.generation, self.process.pid, hand.timeout_at)
         self._say(Begin.of(self.begun, hand.lease, hand.job, hand.args, hand.retry, place, trace))
         try:
             await self._until_ended(hand)
@@ -116,6 +117,7 @@ class Ward(asyncio.Protocol):
             raise
         finally:
             self._hand = None
+            self.board.forget_child(hand.slot)
         return await self._what_came_of(hand, place)
 
     async def _what_came_of(self, hand: Hand, place: Place | None) -> Outcome | LeaseLost | None:
