@@ -2,9 +2,13 @@
 
 import os
 import signal
+import socket
 from pathlib import Path
 
+import psycopg
+
 from faultline.cli.dev_server import running_dsn
+from faultline.embedded.place import Place
 
 
 def test_dev_brings_a_database_that_other_commands_in_the_folder_find(start, run, shop):
@@ -34,3 +38,66 @@ def test_dev_with_a_wrong_app_leaves_no_server_running(start, shop):
     assert running_dsn(shop / ".faultline") is None
     assert (shop / ".faultline" / "pg").is_dir()
     assert os.listdir(shop / ".faultline")  # noqa: PTH208
+
+
+def address_of(dev):
+    """The URL that `faultline dev` prints, and what it prints for SQLAlchemy."""
+    said: list[str] = []
+    while not (said and "SQLAlchemy" in said[-1]):
+        line = dev.stdout.readline()
+        assert line, dev.communicate()
+        said.append(line.strip())
+    return said[-2].removeprefix("export FAULTLINE_DSN="), said[-1].removeprefix("SQLAlchemy: ")
+
+
+def stopped(dev, how=signal.SIGINT):
+    dev.send_signal(how)
+    said = dev.communicate(timeout=60)
+    assert dev.returncode == 0, said
+    return said
+
+
+def test_the_address_is_the_same_at_every_start_and_good_for_any_client(start, tmp_path):
+    first = start("dev", "--db-only")
+    url, for_sqlalchemy = address_of(first)
+    with psycopg.connect(url) as conn:
+        conn.execute("select faultline.enqueue('greet', '{}')")
+    stopped(first)
+    again = start("dev", "--db-only")
+
+    assert address_of(again)[0] == url
+    assert for_sqlalchemy == url.replace("postgresql://", "postgresql+psycopg://")
+    with psycopg.connect(url) as conn:
+        assert conn.execute("select count(*) from faultline.jobs").fetchone() == (1,)
+    stopped(again, signal.SIGTERM)
+    assert running_dsn() is None
+
+
+def test_a_port_that_is_taken_is_told_and_taken_back_when_it_is_free(start, tmp_path):
+    first = start("dev", "--db-only")
+    url, _ = address_of(first)
+    stopped(first)
+    port = Place((tmp_path / ".faultline").absolute()).read_port()
+
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        elsewhere = start("dev", "--db-only")
+        second, _ = address_of(elsewhere)
+        _, said = stopped(elsewhere)
+
+    assert second != url
+    assert f"port {port}, where this database listened before, is taken by another program" in said
+    third = start("dev", "--db-only")
+    assert address_of(third)[0] == url
+    stopped(third)
+
+
+def test_dev_without_an_app_says_how_to_go_on(run):
+    result = run("dev")
+
+    assert result.exit_code == 2
+    assert "such as shop:app, or say --db-only" in result.stderr
+    assert run("dev", "shop:app", "--db-only").exit_code == 2
+    assert not Path(".faultline").exists()

@@ -38,6 +38,8 @@ def test_every_promise_shown_is_kept(console, tmp_path):
     assert re.search(r"A +is REFUSED: token (\d+) \(token_mismatch\)", printed)
     assert len(re.findall(r"thief +is REFUSED", printed)) == 2
     assert "Every promise was kept." in printed
+    assert "A lease has two halves" in printed
+    assert printed.rstrip().endswith("faultline dev shop:app")
     assert max(len(line) for line in printed.splitlines()) <= 80
     ElementTree.fromstring(picture.read_text())
 

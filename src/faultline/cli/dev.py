@@ -2,28 +2,33 @@
 
 import logging
 import os
-import shlex
+import signal
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 
 import click
 from psycopg.errors import DuplicateDatabase
 
 from faultline.cli import loops
-from faultline.cli.dev_server import DATABASE, FOLDER
+from faultline.cli.dev_server import DATABASE, FOLDER, noted_port
 from faultline.cli.loading import load_app
 from faultline.cli.options import COUNT, Command, told
 from faultline.cli.terminal import Terminal
 from faultline.cli.worker import queues_of, worker_config
 from faultline.config import Settings
 from faultline.embedded import EmbeddedServer
+from faultline.errors import ServerFailed
 from faultline.running import work
 from faultline.store.migrate import migrate
 from faultline.telemetry import configure_logging
 
+LOOK_EVERY = 0.5
+
 
 @click.command(cls=Command)
-@click.argument("app", metavar="MODULE:APP")
+@click.argument("app", metavar="[MODULE:APP]", required=False)
+@click.option("--db-only", is_flag=True, help="The database alone: no app, no worker.")
 @click.option(
     "--folder", type=click.Path(file_okay=False, path_type=Path), default=FOLDER, show_default=True,
     help="Where the database lives; delete it to start anew.",
@@ -32,26 +37,79 @@ from faultline.telemetry import configure_logging
 @click.option("--concurrency", type=COUNT, help="Jobs at once. [default: 10]")
 @told
 def command(
-    terminal: Terminal, app: str, folder: Path, queues: tuple[str, ...], concurrency: int | None
+    terminal: Terminal,
+    app: str | None,
+    db_only: bool,
+    folder: Path,
+    queues: tuple[str, ...],
+    concurrency: int | None,
 ) -> int:
     """Start a private PostgreSQL in .faultline/, migrate it, and run a worker for an app.
 
-    Other commands run in the same folder find the database by themselves. Ctrl-C stops both; the data stays.
+    Its address is printed, and is the same at every start in one folder. Other commands run in that folder
+    find the database by themselves. Ctrl-C stops worker and server; the data stays.
     """
-    worker_config(queues, concurrency)  # what cannot work is refused before a server is started
+    _check(app, db_only, queues, concurrency)
     if terminal.dsn or os.environ.get("FAULTLINE_DSN"):
         terminal.remark("`faultline dev` brings its own database: the DSN that was set is not used")
+    before = noted_port(folder)
     with EmbeddedServer.open(folder) as server:
         _keep_out_of_git(folder)
-        dsn = _prepared(server)
-        os.environ["FAULTLINE_DSN"] = dsn  # before the app is imported, so that it and its children find it
-        found = load_app(app)
-        found.connect_to(dsn)
-        config = worker_config(queues or queues_of(found), concurrency)
-        _greet(terminal, server, folder, dsn, [spec.name for spec in found.registry])
-        terminal.say(f"Works on {', '.join(config.queues)}. Ctrl-C stops the worker and the server.")
-        _log_every_job()
-        return loops.run(work(found.registry, Settings.read(dsn=dsn), config, name="dev", signals=True))
+        url = _prepared(server)
+        if before not in (None, server.port):
+            terminal.remark(
+                f"port {before}, where this database listened before, is taken by another program: it is "
+                f"{server.port} this time"
+            )
+        if app is None:
+            return _serve(terminal, server, folder, url)
+        return _work(terminal, server, folder, url, app, queues, concurrency)
+
+
+def _check(app: str | None, db_only: bool, queues: tuple[str, ...], concurrency: int | None) -> None:
+    """What cannot work is refused before a server is started."""
+    if app is None and not db_only:
+        raise click.UsageError(
+            "Name your app as MODULE:APP, such as shop:app, or say --db-only for the database alone"
+        )
+    if db_only and (app is not None or queues or concurrency is not None):
+        raise click.UsageError("--db-only starts no worker: leave MODULE:APP, --queues and --concurrency out")
+    worker_config(queues, concurrency)
+
+
+def _work(
+    terminal: Terminal,
+    server: EmbeddedServer,
+    folder: Path,
+    url: str,
+    app: str,
+    queues: tuple[str, ...],
+    concurrency: int | None,
+) -> int:
+    os.environ["FAULTLINE_DSN"] = url  # before the app is imported, so that it and its children find it
+    found = load_app(app)
+    found.connect_to(url)
+    config = worker_config(queues or queues_of(found), concurrency)
+    _greet(terminal, server, folder, url)
+    tasks = ", ".join(sorted(spec.name for spec in found.registry)) or "none"
+    terminal.say(f"Tasks: {tasks}. Works on {', '.join(config.queues)}. Ctrl-C stops worker and server.")
+    _log_every_job()
+    return loops.run(work(found.registry, Settings.read(dsn=url), config, name="dev", signals=True))
+
+
+def _serve(terminal: Terminal, server: EmbeddedServer, folder: Path, url: str) -> int:
+    """Keep the server until told to stop, or until it ends by itself."""
+    told_to_stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told_to_stop.set())
+    _greet(terminal, server, folder, url)
+    terminal.say(
+        "No worker: `faultline worker MODULE:APP` in this folder starts one. Ctrl-C stops the server."
+    )
+    while not told_to_stop.wait(LOOK_EVERY):
+        if not server.is_running:
+            raise ServerFailed(f"the PostgreSQL in {folder} has ended; its log is {folder / 'log'}")
+    return 0
 
 
 def _keep_out_of_git(folder: Path) -> None:
@@ -63,16 +121,17 @@ def _keep_out_of_git(folder: Path) -> None:
 def _prepared(server: EmbeddedServer) -> str:
     with suppress(DuplicateDatabase):
         server.create_database(DATABASE)
-    dsn = server.dsn(DATABASE)
-    migrate(dsn)
-    return dsn
+    migrate(server.dsn(DATABASE))
+    return server.url(DATABASE)
 
 
-def _greet(terminal: Terminal, server: EmbeddedServer, folder: Path, dsn: str, tasks: list[str]) -> None:
-    terminal.say(f"PostgreSQL {server.version} in {folder}/, tasks: {', '.join(sorted(tasks)) or 'none'}")
-    terminal.say("For psql and your own programs (`faultline` commands run in this folder need neither):")
-    terminal.say(f"  psql {shlex.quote(dsn)}")
-    terminal.say(f"  export FAULTLINE_DSN={shlex.quote(dsn)}")
+def _greet(terminal: Terminal, server: EmbeddedServer, folder: Path, url: str) -> None:
+    terminal.say(
+        f"PostgreSQL {server.version} in {folder}/, migrated. `faultline` commands in this folder find it."
+    )
+    terminal.say("For psql and your own programs, the same at every start:")
+    terminal.say(f"  export FAULTLINE_DSN={url}")
+    terminal.say(f"  SQLAlchemy: {url.replace('postgresql://', 'postgresql+psycopg://', 1)}")
 
 
 def _log_every_job() -> None:

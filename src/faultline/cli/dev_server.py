@@ -21,3 +21,10 @@ def running_dsn(folder: Path = FOLDER) -> str | None:
             hold.drop()
             return socket_dsn(card, DATABASE)
     return None
+
+
+def noted_port(folder: Path) -> int | None:
+    """The port that the server of a folder had at its first start."""
+    with suppress(OSError):
+        return Place(folder.absolute()).read_port()
+    return None

@@ -22,6 +22,12 @@ from faultline.drills.verdict import table as verdict_table
 DEMO_LEASE: Final = timedelta(seconds=2)
 """Longer than a drill's: a worker keeps its lease while things are told, on machines that may be busy."""
 
+NEXT: Final = """
+Next, a database and a worker for an app of yours (the README has one to copy):
+
+  faultline dev shop:app
+"""
+
 
 def run_demo(
     console: Console, *, sabotage: Callable[[str], None] | None = None, picture: Path | None = None
@@ -80,6 +86,7 @@ def _last_word(console: Console, verdict: Verdict, seconds: float) -> None:
     console.print()
     if verdict.kept:
         console.print(Text(f"Every promise was kept. {seconds:.1f} s.", "bold green"))
+        console.print(NEXT, highlight=False)
     else:
         console.print(
             Text(f"{len(verdict.broken)} of {len(verdict.findings)} promises were BROKEN.", "bold red")

@@ -1,4 +1,7 @@
-"""The zombie's story, step by step: frozen in its commit, overtaken, awake too late, refused; and a thief."""
+"""The zombie's story, step by step: frozen in its commit, overtaken, awake too late, refused.
+
+And a thief, to whom half of a lease opens nothing.
+"""
 
 import signal
 import time
@@ -93,14 +96,20 @@ def _steal(scene: Scene, say: Telling) -> None:
         say("[bold red]And B no longer holds the job.[/]")
         return
     old, new = leases
-    say("A [magenta]thief[/] tries B's token with A's claim id, to commit in B's place.")
-    say(_answer(_try_to_commit(scene, old._replace(token=new.token))), PACE_SECONDS)
-    say("Then A's token with B's claim id.")
-    say(_answer(_try_to_commit(scene, new._replace(token=old.token))), PACE_SECONDS)
+    say(
+        "A lease has two halves: the token says which claim is newer, a random claim id whose it is. Is one "
+        "half enough? A [magenta]thief[/], a third program, tries: first B's token, which can be guessed, "
+        "with A's claim id."
+    )
+    refused = _try_to_commit(scene, old._replace(token=new.token))
+    say(_answer(refused, "the newest number alone does not make it B's lease."), PACE_SECONDS)
+    say("Then B's claim id, as if it had leaked, with A's token.")
+    refused = _try_to_commit(scene, new._replace(token=old.token))
+    say(_answer(refused, "an old number opens nothing, whoever shows it."), PACE_SECONDS)
 
 
-def _answer(refused: bool) -> str:
-    return "[bold red]Refused[/]: it takes both." if refused else "[bold red]It went through![/]"
+def _answer(refused: bool, why: str) -> str:
+    return f"[bold red]Refused[/]: {why}" if refused else "[bold red]It went through![/]"
 
 
 def _both_leases(scene: Scene) -> tuple[Lease, Lease] | None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ READY_SECONDS_MAX = 120.0  # a server that recovers from a crash replays its log
 QUIET_SECONDS_MAX = 5.0
 POLL_SECONDS = 0.01
 PORT_TRIES_MAX = 5
+PORTS_OF_FOLDERS = range(20_000, 30_000)
 LOG_BYTES_MAX = 4_000_000
 
 # The kernel's limit for a socket's path is 104 bytes on macOS and 108 on Linux, its closing zero included.
@@ -70,6 +72,8 @@ def start(place: Place, settings: Mapping[str, str], *, fsync: bool, keep: bool)
         chosen = {**DEFAULTS, **({} if fsync else UNSAFE_AND_FAST), **settings}
         hold, card = _launch_on_a_free_port(Plan(place, binaries, account, chosen, keep), life)
     with _dropped_on_error(hold):
+        if keep and place.read_port() is None:
+            place.write_port(card.port)  # one taken today may be free tomorrow: the first choice stays
         _set_password(place, card)
         place.write_card(card)
     return hold, card
@@ -113,8 +117,9 @@ def _sweep(place: Place) -> None:
 
 
 def _launch_on_a_free_port(plan: Plan, life: int) -> tuple[Hold, Card]:
-    for _ in range(PORT_TRIES_MAX):
-        card = _new_card(plan)
+    wanted = _wanted_port(plan.place) if plan.keep else None
+    for attempt in range(PORT_TRIES_MAX):
+        card = _new_card(plan, wanted if attempt == 0 else None)
         hold = _launch(plan, card, life)
         try:
             with _dropped_on_error(hold):
@@ -128,14 +133,35 @@ def _launch_on_a_free_port(plan: Plan, life: int) -> tuple[Hold, Card]:
     raise ServerFailed(f"no free TCP port for PostgreSQL was found in {PORT_TRIES_MAX} tries")
 
 
-def _new_card(plan: Plan) -> Card:
+def _new_card(plan: Plan, wanted: int | None) -> Card:
     return Card(
         nonce=secrets.token_hex(16),
         socket_folder=_socket_folder(plan.account),
-        port=_free_port(),
+        port=wanted if wanted is not None and _is_free(wanted) else _free_port(),
         version=plan.binaries.version,
         binaries=str(plan.binaries.folder),
     )
+
+
+def _wanted_port(place: Place) -> int:
+    """The port a folder's server has had before, so that its address stays; or one that goes with its name.
+
+    Not one that the system gives out: those go to outgoing connections, too, and would soon be taken.
+    """
+    name = zlib.crc32(os.fsencode(place.folder))
+    return place.read_port() or PORTS_OF_FOLDERS[name % len(PORTS_OF_FOLDERS)]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As PostgreSQL itself does: connections of the last server, closed a moment ago, are in nobody's way.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen()
+        except OSError:
+            return False
+    return True
 
 
 def _free_port() -> int:

@@ -111,6 +111,16 @@ class Place:
     def drop_card(self) -> None:
         (self.folder / "server.json").unlink(missing_ok=True)
 
+    def read_port(self) -> int | None:
+        """The port that the servers of this folder listen on, once one has run here."""
+        with suppress(FileNotFoundError, ValueError):
+            port = int((self.folder / "port").read_text())
+            return port if 0 < port < 65_536 else None
+        return None
+
+    def write_port(self, port: int) -> None:
+        self._write("port", f"{port}\n")
+
     def read_password(self) -> str | None:
         with suppress(FileNotFoundError):
             return (self.folder / "password").read_text()

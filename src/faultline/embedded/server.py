@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Literal, Self
+from urllib.parse import quote
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -79,6 +80,11 @@ class EmbeddedServer:
             raise ServerFailed("the embedded PostgreSQL is halted, so it has no process")
         return pid
 
+    @property
+    def is_running(self) -> bool:
+        """False once the server has ended by itself."""
+        return not self._hold.is_gone()
+
     def dsn(self, database: str = "postgres") -> str:
         """How to connect through the Unix socket, which only this account can reach."""
         return socket_dsn(self._card, database)
@@ -93,6 +99,16 @@ class EmbeddedServer:
             dbname=database,
             sslmode="disable",
         )
+
+    @property
+    def port(self) -> int:
+        """The TCP port on 127.0.0.1; a folder that is kept keeps it, unless it is taken."""
+        return self._card.port
+
+    def url(self, database: str = "postgres") -> str:
+        """The same as a URL, as most tools take it; in a folder that is kept it does not change."""
+        password = quote(self._place.read_password() or "", safe="")
+        return f"postgresql://{SUPERUSER}:{password}@127.0.0.1:{self.port}/{database}"
 
     def create_database(self, name: str, template: str | None = None) -> None:
         source = Identifier(template or "template1")
