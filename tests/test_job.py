@@ -9,8 +9,9 @@ from faultline.errors import BadName, FaultlineError
 from faultline.job import Job, JobState
 
 
-def running(token=3, attempt=1, begin=None):
-    return Job(7, "charge", "billing", attempt, 10, 0, token, None, datetime(2026, 1, 1, tzinfo=UTC), begin)
+def running(token=3, attempt=1, begin=None, seed=bytes(8)):
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    return Job(7, "charge", "billing", attempt, 10, 0, token, None, moment, begin, seed)
 
 
 def test_an_idempotency_key_is_the_same_in_every_attempt():
@@ -18,6 +19,18 @@ def test_an_idempotency_key_is_the_same_in_every_attempt():
 
     assert first.idempotency_key("intent") == second.idempotency_key("intent")
     assert "911" not in second.idempotency_key("intent")
+
+
+def test_jobs_of_the_same_id_and_another_seed_have_other_keys():
+    first, second = running(seed=b"12345678"), running(seed=b"12345679")
+
+    assert first.idempotency_key("intent") != second.idempotency_key("intent")
+
+
+@pytest.mark.parametrize("seed", [None, b"", b"1234567"])
+def test_a_job_without_its_seed_makes_no_key(seed):
+    with pytest.raises(FaultlineError, match=r"job 7 came without its key_seed.*no key was made"):
+        running(seed=seed).idempotency_key("intent")
 
 
 def test_two_effects_of_a_job_have_two_keys():

@@ -5,8 +5,9 @@ import { Worker } from './worker.js';
 const handlers = {
   // Send the token to the outside world as a fence, and the key so that a second attempt charges nobody twice.
   async send_receipt({ order }, job) {
-    console.error(`receipt for order ${order}, key ${job.idempotencyKey('receipt')}, token ${job.token}`);
-    return { sent: true };
+    const key = job.idempotencyKey('receipt');
+    console.error(`receipt for order ${order}, key ${key}, token ${job.token}`);
+    return { sent: true, key };
   },
 
   // For `faultline conformance --worker`.

@@ -4,6 +4,7 @@
 //
 // A lease is job id, token and claim. The database compares all three on every write, so nothing here can break a
 // promise; what is here makes a good neighbour: it stops what it has lost, and never guesses an unknown outcome.
+import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -24,6 +25,16 @@ const { Workers } = grpc.loadPackageDefinition(definition).faultline.rpc.v1;
 const LOST = new Error('the lease is lost');
 const now = () => performance.now();
 const sleep = (ms) => new Promise((done) => { setTimeout(done, ms).unref?.(); });
+
+// The same in every attempt, no other job's: a UUID of version 5 in a namespace of the job's seed and id.
+function idempotencyKey(job, name) {
+  const id = Buffer.alloc(8);
+  id.writeBigInt64BE(BigInt(job.id));
+  const hash = createHash('sha1').update(job.keySeed).update(id).update(name).digest().subarray(0, 16);
+  hash[6] = (hash[6] & 0x0f) | 0x50;
+  hash[8] = (hash[8] & 0x3f) | 0x80;
+  return hash.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
 
 export class Worker {
   constructor({ server, key, queues = ['default'], handlers, slots = 10, leaseMs = 15_000, log = console.error }) {
@@ -187,7 +198,7 @@ export class Worker {
     try {
       const said = await handler(JSON.parse(job.args.toString()), {
         id: job.id, token: job.token, attempt: job.attempt, signal: hand.stop.signal,
-        idempotencyKey: (name) => `${job.id}:${name}`,
+        idempotencyKey: (name) => idempotencyKey(job, name),
       });
       this.finish(hand, { done: { result: Buffer.from(JSON.stringify(said ?? null)) } });
     } catch (error) {

@@ -32,7 +32,7 @@ MUTANTS = (
     Mutant(
         "giving back forgets the crashes alone", "G9",
         f"{INNOCENTS}::test_crashes_alone_are_remembered_wherever_the_job_goes",
-        (sql("line_up", "job.crashes_alone)", "null)"),),
+        (sql("line_up", "job.crashes_alone, ", "null, "),),
     ),
     Mutant(
         "a job that crashed runs beside others", "G9",

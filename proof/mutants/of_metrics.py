@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant(
         "a scheduled job is behind from its making", "G8",
         "tests/exporters/test_database.py::test_a_job_that_was_scheduled_is_behind_from_its_moment_and_not_from_its_making",
-        (sql("promote", "taken.run_at\n", "null\n"),),
+        (sql("promote", "taken.run_at, ", "null, "),),
     ),
     Mutant(
         "whoever counts can stop a worker", "G13", f"{COUNTING}::test_a_counter_that_fails_fails_alone",

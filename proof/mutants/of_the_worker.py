@@ -1,6 +1,6 @@
 """Mutants of the Python side: what the worker, its pacemaker and its settler add to what SQL decides."""
 
-from proof.mutants.mutant import Mutant, Patch, worker
+from proof.mutants.mutant import Mutant, Patch, sql, worker
 
 TRANSACTION = "tests/worker/test_transaction.py"
 BROKEN = "tests/worker/test_broken_commit.py"
@@ -9,6 +9,7 @@ PACEMAKER = "tests/worker/test_pacemaker.py"
 
 EARLY = "tests/worker/test_early_claims.py"
 BEHIND = "tests/worker/test_claims_behind.py"
+EFFECTS = "tests/promises/test_12_an_idempotency_key_is_one_jobs.py"
 
 MUTANTS = (
     Mutant(
@@ -264,7 +265,32 @@ MUTANTS = (
     Mutant(
         "an idempotency key holds the token", "G6",
         "tests/worker/test_handlers.py::test_an_idempotency_key_stays_and_a_token_grows_from_attempt_to_attempt",
-        (Patch("job.py", 'return f"{self.id}:{name}"', 'return f"{self.id}:{self.token}:{name}"'),),
+        (Patch("job.py", "self._key_seed + self.id.to", "self._key_seed + self.token.to"),),
+    ),
+    Mutant(
+        "an idempotency key is made of the id alone", "G6",
+        f"{EFFECTS}::test_two_databases_of_one_template_have_other_keys_for_the_same_ids",
+        (Patch("job.py", "UUID(bytes=self._key_seed + ", "UUID(bytes=bytes(8) + "),),
+    ),
+    Mutant(
+        "a job that is put back for later gets another seed", "G6",
+        f"{EFFECTS}::test_a_job_has_its_key_in_every_attempt_whichever_way_it_comes_back",
+        (sql("put_back", "judged.alone_times, judged.trace, judged.key_seed", "judged.alone_times, judged.trace, faultline.new_key_seed()"),),
+    ),
+    Mutant(
+        "a job that is replayed gets another seed", "G6",
+        f"{EFFECTS}::test_a_job_has_its_key_in_every_attempt_whichever_way_it_comes_back",
+        (sql("raise_dead", "raised.key_seed", "faultline.new_key_seed()"),),
+    ),
+    Mutant(
+        "a seed is drawn by random(), which a session can set", "G6",
+        f"{EFFECTS}::test_a_producer_that_sets_the_seed_of_random_gets_no_key_again",
+        (sql("new_key_seed", "int8send(uuid_hash_extended(gen_random_uuid(), 0))", "int8send((random() * 1e18)::bigint)"),),
+    ),
+    Mutant(
+        "a child process is not told the seed", "G6",
+        "tests/worker/test_children.py::test_a_handler_runs_in_the_main_thread_of_a_process_of_its_own_and_sees_its_job",
+        (worker("wire", "place, trace, job._key_seed,", "place, trace, bytes(8),"),),
     ),
     Mutant(
         "an outage is a failed attempt", "G10",

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from uuid import UUID, uuid5
 
 import msgspec
 
@@ -97,6 +98,8 @@ class Transaction(Protocol):
 Begin = Callable[["Job", Any, "IsolationLevel | None"], Transaction]
 """How a worker lends `job.transaction` its connections."""
 
+SEED_BYTES: Final = 8
+
 _MOMENT_0 = datetime(2000, 1, 1, tzinfo=UTC)
 
 # One lock for all jobs: it is taken only by the few threads that wait for a loss, and by the loss.
@@ -112,7 +115,7 @@ class Job(msgspec.Struct, eq=False, gc=False):
     >>> from datetime import UTC
     >>> job = Job(7, "charge", "billing", 1, 10, 0, 3, None, datetime.now(UTC))
     >>> job.idempotency_key("intent")
-    '7:intent'
+    '4a202a41-49da-578a-8164-6f8be504c3a6'
     >>> job.lost
     False
     """
@@ -128,6 +131,8 @@ class Job(msgspec.Struct, eq=False, gc=False):
     _created_at: datetime | int
     """As an int: the database's own count, in microseconds since 2000. Most handlers never ask."""
     _begin: Begin | None = None
+    _key_seed: bytes | None = bytes(SEED_BYTES)
+    """Random bytes of the job's own, the same in every attempt; zeros in a Job made by hand."""
     _lost: bool = False
     _news: threading.Event | None = None
 
@@ -168,16 +173,24 @@ class Job(msgspec.Struct, eq=False, gc=False):
                 self._news.set()
 
     def idempotency_key(self, name: str) -> str:
-        """A key for one effect of this job on the outside world, the same in every attempt.
+        """A key for one effect of this job on the outside world: a UUID, the same in every attempt.
 
-        It never contains the token: a retry with a new key would charge the customer again.
+        No other job has it, in this database or in another. It never contains the token: a retry with a new
+        key would charge the customer again. A database restored from a dump has the same keys for the jobs
+        that were in the dump.
         """
         if not name or len(name) > EFFECT_NAME_CHARS_MAX or not (name.isascii() and name.isprintable()):
             raise BadName(
                 f"an idempotency key is made for a name of 1 to {EFFECT_NAME_CHARS_MAX} printable ASCII "
                 f"characters, such as 'intent'; got {name[: EFFECT_NAME_CHARS_MAX + 1]!a}"
             )
-        return f"{self.id}:{name}"
+        if self._key_seed is None or len(self._key_seed) != SEED_BYTES:
+            raise FaultlineError(
+                f"job {self.id} came without its key_seed, of which its idempotency keys are made; no key "
+                "was made. Its row is damaged, or its server is older than this worker: upgrade it"
+            )
+        namespace = UUID(bytes=self._key_seed + self.id.to_bytes(8, "big", signed=True))
+        return str(uuid5(namespace, name))
 
     def transaction(self, result: Any = None, isolation: "IsolationLevel | None" = None) -> Transaction:
         """Commit the handler's rows, the job's success and its ledger entry together, or not at all.

@@ -21,8 +21,9 @@ select id, token, token, created_at, claimed_at, now(), claim, lane, attempt,
 from faultline.active where id = %(job)s
 """
 QUEUED_AGAIN: Final = """
-insert into faultline.active (id, pos, token, created_at, lane, attempt, max_attempts, task, args)
-select job_id, 1, token, created_at, lane, attempt, max_attempts, task, '{}'
+insert into faultline.active (id, pos, token, created_at, lane, attempt, max_attempts, task, args,
+                              key_seed)
+select job_id, 1, token, created_at, lane, attempt, max_attempts, task, '{}', '12345678'
 from faultline.ledger where job_id = %(job)s and slot = 0
 """
 A_LATER_LEASE: Final = """
@@ -39,8 +40,9 @@ from faultline.ledger as entry where entry.job_id = %(job)s and entry.slot = 0
 """
 DEAD_AS_WELL: Final = """
 insert into faultline.dead
-  (id, died_at, token, created_at, lane, attempt, max_attempts, crashes, task, reason, args)
-select job_id, settled_at, token, created_at, lane, attempt, max_attempts, crashes, task, 'why', '{}'
+  (id, died_at, token, created_at, lane, attempt, max_attempts, crashes, task, reason, args, key_seed)
+select job_id, settled_at, token, created_at, lane, attempt, max_attempts, crashes, task, 'why', '{}',
+       '12345678'
 from faultline.ledger where job_id = %(job)s and slot = 0
 """
 REFUSED_BY_ANOTHER: Final = """
@@ -48,8 +50,8 @@ insert into faultline.refusals (job_id, token, reason, current_token, first_at, 
 values (%(job)s, 1, 'token_mismatch', 66, now(), now())
 """
 ALSO_LATER: Final = """
-insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, args)
-select id, now() + interval '1 hour', created_at, lane, max_attempts, task, args
+insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, args, key_seed)
+select id, now() + interval '1 hour', created_at, lane, max_attempts, task, args, key_seed
 from faultline.active where id = %(job)s
 """
 EFFECTS: Final = "create table if not exists effects (job_id bigint, token bigint, claim uuid, attempt int)"

@@ -84,8 +84,9 @@ def test_doctor_finds_rows_that_were_put_out_of_place(on, store, database):
     enqueue(store)
     with psycopg.connect(database, autocommit=True) as conn:
         conn.execute(
-            "insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, args)"
-            " select id, created_at, created_at, lane, max_attempts, task, args from faultline.active"
+            "insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, args, key_seed)"
+            " select id, created_at, created_at, lane, max_attempts, task, args, key_seed"
+            " from faultline.active"
         )
 
     told = json.loads(on("doctor", "--output", "json").stdout)

@@ -16,6 +16,7 @@ from faultline.remote.conformance.run import check_worker
 from faultline.store import calls
 from tests.remote.conftest import serving
 from tests.support import new_job
+from tests.worker.harness import effect_key
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "node-worker"
@@ -64,6 +65,7 @@ def test_the_worker_in_javascript_works_for_a_real_server(node_worker, database)
                 await place.store.run(calls.enqueue(new_job("send_receipt", f'{{"order": {n}}}')))
                 for n in range(50)
             ]
+            keys = [effect_key(database, id, "receipt") for id in ids]
             known = {
                 "FAULTLINE_SERVER": f"grpc://{place.target}", "FAULTLINE_API_KEY": place.key,
                 "FAULTLINE_PROTO": str(ROOT / "proto"),
@@ -83,11 +85,11 @@ def test_the_worker_in_javascript_works_for_a_real_server(node_worker, database)
             finally:
                 worker.terminate()
                 await worker.wait()
-            return [await place.store.run(calls.get(id)) for id in ids]
+            return [await place.store.run(calls.get(id)) for id in ids], keys
 
-    jobs = asyncio.run(main())
+    jobs, keys = asyncio.run(main())
     assert {(str(job.state), job.attempt) for job in jobs} == {("succeeded", 1)}
-    assert jobs[0].result == {"sent": True}
+    assert [job.result for job in jobs] == [{"sent": True, "key": key} for key in keys]
 
 
 RUDE = """

@@ -31,7 +31,7 @@ def row(id: int, token: int = 7, task: str = "send", queue: str = "mail", **fact
 def test_each_job_has_its_own_facts_and_those_it_shares():
     claim = uuid4().bytes
     rows = [
-        row(1), row(2, token=9), row(3, key="", trace="00-a"),
+        row(1), row(2, token=9, key_seed=b"12345678"), row(3, key="", trace="00-a"),
         row(4, task="bill", queue="money", lane=2, priority=-3),
         row(5, attempt=3, crashes=2, retry='{"a":1}'), row(6, lease_for=timedelta(seconds=3)),
         row(7, timeout=timedelta(seconds=9)), row(8),
@@ -48,6 +48,7 @@ def test_each_job_has_its_own_facts_and_those_it_shares():
             deadline_ms=hard_end // timedelta(milliseconds=1), created_at_us=said.id * 10 + EPOCH_2000_US,
             key=said.key, timeout_ms=9000 if said.timeout else None, retry=said.retry, lane=said.lane,
             place=said.pos, trace=said.trace, priority=said.priority,
+            key_seed=said.key_seed,
         )  # fmt: skip
 
 

@@ -94,8 +94,9 @@ def test_the_doctor_finds_what_is_out_of_place(store, clock, db, database):
     store.run(calls.complete(claim_one(store), "null"))
     db.execute(
         "insert into faultline.dead"
-        " (id, died_at, created_at, lane, attempt, max_attempts, crashes, task, reason, args)"
-        " select id, created_at, created_at, lane, 1, 1, 0, task, 'by hand', args from faultline.active"
+        " (id, died_at, created_at, lane, attempt, max_attempts, crashes, task, reason, args, key_seed)"
+        " select id, created_at, created_at, lane, 1, 1, 0, task, 'by hand', args, key_seed"
+        " from faultline.active"
     )
     clock.advance(minutes=1)
 

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import threading
 import time
+from contextlib import contextmanager
 from uuid import uuid4
 
 import psycopg
@@ -390,14 +391,21 @@ from faultline.lanes;
 """
 
 
-def test_documents_of_a_database_from_before_they_were_text_are_kept(empty_database, monkeypatch):
-    """Its views read the columns that change."""
-    before = migrations()[:8]
+@contextmanager
+def made_by(number, dsn, monkeypatch):
+    """A database as the first so many migrations leave it, with a connection for what it held."""
+    before = migrations()[:number]
     monkeypatch.setattr(migrating, "migrations", lambda: before)
     monkeypatch.setattr(migrating, "NOTHING", migrating.Standing(0, before, functions_differ=True))
-    migrate(empty_database)
+    migrate(dsn)
     monkeypatch.undo()
-    with psycopg.connect(empty_database, autocommit=True) as conn:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        yield conn
+
+
+def test_documents_of_a_database_from_before_they_were_text_are_kept(empty_database, monkeypatch):
+    """Its views read the columns that change."""
+    with made_by(8, empty_database, monkeypatch) as conn:
         conn.execute(OLD_ROWS)
 
     assert migrate(empty_database).number == 8
@@ -409,3 +417,17 @@ def test_documents_of_a_database_from_before_they_were_text_are_kept(empty_datab
     store.close()
     assert (waiting.args, done.args, done.result) == ({"n": [1, 2.5]}, {}, "é")
     assert job.args == '{"n": [1, 2.50]}'
+
+
+def test_jobs_of_a_database_from_before_key_seeds_get_one_each(empty_database, monkeypatch):
+    with made_by(8, empty_database, monkeypatch) as conn:
+        conn.execute(OLD_ROWS)
+        conn.execute(
+            "insert into faultline.active (id, pos, created_at, lane, max_attempts, task, args)"
+            " select 1000 + n, n, now(), 1, 3, 'work', '{}' from generate_series(1, 99) as n"
+        )
+
+        migrate(empty_database)
+
+        seeds = conn.execute("select key_seed from faultline.active").fetchall()
+    assert len(set(seeds)) == 100

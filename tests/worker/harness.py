@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4, uuid5
 
 import psycopg
 
@@ -238,6 +239,12 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def effect_key(dsn: str, job: int, name: str) -> str:
+    """The idempotency key of a job that is due, by the recipe in the protocol's page."""
+    ((seed,),) = rows(dsn, "select key_seed from faultline.active where id = %s", job)
+    return str(uuid5(UUID(bytes=seed + struct.pack("!q", job)), name))
 
 
 def rows(dsn: str, sql: str, *args: Any) -> list[Any]:

@@ -22,7 +22,7 @@ from faultline.worker import children
 from faultline.worker.worker import Worker
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
-from tests.worker.harness import PATIENCE, drain, eventually, is_alive, quick, rows, working
+from tests.worker.harness import PATIENCE, drain, effect_key, eventually, is_alive, quick, rows, working
 
 
 def run(database: str, store: Any, task: Task[..., Any], args: str = "{}", **options: Any) -> int:
@@ -37,13 +37,16 @@ def result_of(store: Any, job: int) -> Any:
 
 
 def test_a_handler_runs_in_the_main_thread_of_a_process_of_its_own_and_sees_its_job(database, store):
-    job = run(database, store, shop.who, key="order-7", max_attempts=7)
+    job = enqueue(store, task=shop.who.name, key="order-7", max_attempts=7)
+    effect = effect_key(database, job, "intent")
+
+    drain(database, *shop.app.registry)
 
     seen = result_of(store, job)
     assert seen.pop("pid") != os.getpid()
     assert seen == {
         "parent": os.getpid(), "id": job, "task": "who", "queue": "default", "attempt": 1, "token": 1,
-        "key": "order-7", "max_attempts": 7, "idempotency_key": f"{job}:intent", "lost": False,
+        "key": "order-7", "max_attempts": 7, "idempotency_key": effect, "lost": False,
         "current": True, "main_thread": True,
     }  # fmt: skip
     assert outcomes(store, job) == ["succeeded"]

@@ -15,7 +15,7 @@ from faultline.telemetry import current
 from faultline.worker.runner import Runners
 from faultline.worker.shelf import Shelf
 from tests.support import enqueue, new_job, outcomes
-from tests.worker.harness import a_hand, drain, eventually, quick, working
+from tests.worker.harness import a_hand, drain, effect_key, eventually, quick, working
 
 log = logging.getLogger("shop")
 tenant: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="nobody")
@@ -55,13 +55,14 @@ def test_an_idempotency_key_stays_and_a_token_grows_from_attempt_to_attempt(data
             raise OSError
 
     job = enqueue(store, task="charge", retry='{"kind":"constant","wait":0}')
+    effect = effect_key(database, job, "intent")
 
     with working(database, charge):
         eventually(lambda: store.run(calls.get(job)).state == "succeeded")
 
     (first, key, token), (second, same_key, higher) = seen
     assert (first, second) == (1, 2)
-    assert key == same_key == f"{job}:intent"
+    assert key == same_key == effect
     assert higher > token
 
 

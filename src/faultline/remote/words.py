@@ -76,6 +76,7 @@ def _claimed(jobs: Sequence[rpc.Job], lease_ms: int) -> Iterator[Row]:
             timedelta(milliseconds=job.timeout_ms) if job.HasField("timeout_ms") else None,
             job.retry if job.HasField("retry") else None, job.lane, job.place, job.trace or None,
             *((0, job.pickup_us) if job.HasField("pickup_us") else (None, None)), job.priority,
+            job.key_seed if job.HasField("key_seed") else None,
         )  # fmt: skip
 
 

@@ -31,6 +31,8 @@ class Claimed(NamedTuple):
     due_at: Any = None
     claimed_at: Any = None
     priority: int = 0
+    key_seed: bytes | None = None
+    """64 random bits of the job's own, the same in every attempt: its idempotency keys are made of them."""
 
 
 LANE: Final = Claimed._fields.index("lane")

@@ -281,13 +281,13 @@ class Feeder:
         told, usual = hears(logging.DEBUG), _until_stopped(self._timeout)
         # fmt: off
         for (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, timeout,
-             retry, _, _, trace, _, _, _) in rows:
+             retry, _, _, trace, _, _, _, seed) in rows:
             lease_for = self._lease if own is None else self._own_lease(own)
             spec = find(task)
             if timeout is None and spec is not None:
                 timeout = spec.timeout
             timeout_at = sent + (usual if timeout is None else _until_stopped(timeout.total_seconds()))
-            job = Job(id, task, queue, attempt, attempts, crashes, token, key, created_at, begin)
+            job = Job(id, task, queue, attempt, attempts, crashes, token, key, created_at, begin, seed)
             slot, generation = write(id, token, claim_bytes, lease_for, sent)
             yield Hand(id, token, claim, lease_for, sent, job, spec, args, retry, timeout_at,
                        sent + lease_for, slot, generation, trace)

@@ -73,6 +73,7 @@ class Begin(Message, frozen=True):
     """Where the handler of a suspect is: the greeting named those only that always run in children."""
     trace: str | None = None
     """The context of the span its worker began for it, where somebody traces."""
+    key_seed: bytes | None = None
 
     @classmethod
     def of(
@@ -88,7 +89,7 @@ class Begin(Message, frozen=True):
         return cls(
             turn, job.id, job.task, job.queue, job.attempt, job.max_attempts, job.crashes, job.token,
             job.key, job.created_at, lease.claim, lease.lease_for, lease.taken_at, args, retry,
-            place, trace,
+            place, trace, job._key_seed,
         )  # fmt: skip
 
     def lease(self) -> Lease:
@@ -97,7 +98,7 @@ class Begin(Message, frozen=True):
     def job(self) -> Job:
         return Job(
             self.id, self.task, self.queue, self.attempt, self.max_attempts, self.crashes, self.token,
-            self.key, self.created_at,
+            self.key, self.created_at, None, self.key_seed,
         )  # fmt: skip
 
 

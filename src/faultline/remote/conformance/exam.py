@@ -222,7 +222,7 @@ class Exam(worker_pb2_grpc.WorkersServicer):
         told = {
             "id": number, "token": 100 + number, "claim": uuid4().bytes, "task": task, "args": args,
             "attempt": 1, "max_attempts": 5, "lease_ms": LEASE_MS, "deadline_ms": 3_600_000,
-            "created_at_us": 1_700_000_000_000_000,
+            "created_at_us": 1_700_000_000_000_000, "key_seed": number.to_bytes(8),
         }  # fmt: skip
         given_up_at = time.monotonic() + PATIENCE
         while time.monotonic() < given_up_at:

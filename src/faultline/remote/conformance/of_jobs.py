@@ -85,6 +85,8 @@ async def check_a_failure_comes_again_and_is_counted(place: Place) -> None:
         second = await talk.take(wait_ms=15_000)
         same("the job", second.id, job_id)
         same("the attempt", second.attempt, 2)
+        same("the bytes of the key_seed, of which idempotency keys are made", len(first.key_seed), 8)
+        same("the key_seed of the second attempt", second.key_seed, first.key_seed)
         hold(second.token > first.token, f"the token went from {first.token} to {second.token}")
         await talk.settle(done(second))
 

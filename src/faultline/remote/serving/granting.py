@@ -50,7 +50,7 @@ def _write(jobs: Any, rows: Sequence[Row], claim: bytes, lease: timedelta, timeo
     forms: dict[Row, worker_pb2.Job] = {}
     # fmt: off
     for (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, hard_end, retry,
-         lane, pos, trace, due_at, claimed_at, priority) in rows:
+         lane, pos, trace, due_at, claimed_at, priority, seed) in rows:
         alike = (token, attempt, attempts, crashes, task, queue, own, hard_end, retry, lane, priority)
         form = forms.get(alike)
         if form is None:
@@ -65,6 +65,8 @@ def _write(jobs: Any, rows: Sequence[Row], claim: bytes, lease: timedelta, timeo
             job.key = key
         if trace:
             job.trace = trace
+        if seed is not None:
+            job.key_seed = seed
         if due_at is not None and claimed_at is not None:
             job.pickup_us = claimed_at - due_at
     # fmt: on

@@ -234,7 +234,7 @@ class Trouble(_message.Message):
     def __init__(self, problem: _Optional[_Union[_problem_pb2.Problem, _Mapping]] = ..., unknown: bool = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("id", "token", "claim", "task", "queue", "args", "attempt", "max_attempts", "crashes", "lease_ms", "deadline_ms", "created_at_us", "key", "timeout_ms", "retry", "lane", "place", "trace", "pickup_us", "priority")
+    __slots__ = ("id", "token", "claim", "task", "queue", "args", "attempt", "max_attempts", "crashes", "lease_ms", "deadline_ms", "created_at_us", "key", "timeout_ms", "retry", "lane", "place", "trace", "pickup_us", "priority", "key_seed")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     CLAIM_FIELD_NUMBER: _ClassVar[int]
@@ -255,6 +255,7 @@ class Job(_message.Message):
     TRACE_FIELD_NUMBER: _ClassVar[int]
     PICKUP_US_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    KEY_SEED_FIELD_NUMBER: _ClassVar[int]
     id: int
     token: int
     claim: bytes
@@ -275,7 +276,8 @@ class Job(_message.Message):
     trace: str
     pickup_us: int
     priority: int
-    def __init__(self, id: _Optional[int] = ..., token: _Optional[int] = ..., claim: _Optional[bytes] = ..., task: _Optional[str] = ..., queue: _Optional[str] = ..., args: _Optional[bytes] = ..., attempt: _Optional[int] = ..., max_attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., lease_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., created_at_us: _Optional[int] = ..., key: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., retry: _Optional[str] = ..., lane: _Optional[int] = ..., place: _Optional[int] = ..., trace: _Optional[str] = ..., pickup_us: _Optional[int] = ..., priority: _Optional[int] = ...) -> None: ...
+    key_seed: bytes
+    def __init__(self, id: _Optional[int] = ..., token: _Optional[int] = ..., claim: _Optional[bytes] = ..., task: _Optional[str] = ..., queue: _Optional[str] = ..., args: _Optional[bytes] = ..., attempt: _Optional[int] = ..., max_attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., lease_ms: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., created_at_us: _Optional[int] = ..., key: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., retry: _Optional[str] = ..., lane: _Optional[int] = ..., place: _Optional[int] = ..., trace: _Optional[str] = ..., pickup_us: _Optional[int] = ..., priority: _Optional[int] = ..., key_seed: _Optional[bytes] = ...) -> None: ...
 
 class Proof(_message.Message):
     __slots__ = ("job_id", "token", "claim")

@@ -3,7 +3,8 @@ create function faultline.claimed_again(claim uuid)
 returns table (
   id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
   args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text,
-  lane int, pos bigint, traced text, due_at timestamptz, claimed_at timestamptz, priority smallint)
+  lane int, pos bigint, traced text, due_at timestamptz, claimed_at timestamptz, priority smallint,
+  key_seed bytea)
 language plpgsql
 -- The claim itself forbids sequential scans; this one is a scan by nature.
 set enable_seqscan = on
@@ -13,7 +14,8 @@ begin
   return query
   select job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text, lane.queue::text,
          job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text,
-         job.lane, job.pos, job.trace, coalesce(job.due_at, job.created_at), job.claimed_at, lane.priority
+         job.lane, job.pos, job.trace, coalesce(job.due_at, job.created_at), job.claimed_at, lane.priority,
+         job.key_seed
   from faultline.active as job
   join faultline.lanes as lane on lane.id = job.lane
   where job.claim = claimed_again.claim;

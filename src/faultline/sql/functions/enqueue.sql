@@ -41,10 +41,11 @@ begin
   where lane.queue = enqueue.queue and lane.priority = enqueue.priority;
 
   place := nextval('faultline.places');
-  insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace)
+  insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace,
+                                key_seed)
   values (place, place, faultline.now(), coalesce(line, faultline.lane_of(enqueue.queue, enqueue.priority)),
           enqueue.max_attempts, enqueue.task, enqueue.lease_for, enqueue.timeout, enqueue.retry, enqueue.args::text,
-          enqueue.trace);
+          enqueue.trace, faultline.new_key_seed());
   return place;
 end;
 $$;

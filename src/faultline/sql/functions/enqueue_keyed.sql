@@ -11,6 +11,7 @@ declare
   ask    record;
   fresh  bigint[] := array_fill(null::bigint, array[cardinality(args)]);
   owner  bigint[] := array_fill(null::bigint, array[cardinality(args)]);
+  seed   bytea := faultline.new_key_seed();   -- of all of them: their ids differ
 begin
   if cardinality(keys) <> cardinality(args) then
     raise exception 'got % keys for % jobs', cardinality(keys), cardinality(args)
@@ -35,15 +36,17 @@ begin
     where asked.id = asked.owner
   ),
   due as (
-    insert into faultline.active (id, pos, created_at, lane, max_attempts, task, key, lease_for, timeout, retry, args, trace)
+    insert into faultline.active (id, pos, created_at, lane, max_attempts, task, key, lease_for, timeout, retry, args, trace,
+                                  key_seed)
     select won.id, won.id, moment, enqueue_keyed.lane, enqueue_keyed.max_attempts, enqueue_keyed.task, won.key,
-           enqueue_keyed.lease_for, enqueue_keyed.timeout, enqueue_keyed.retry, won.args, enqueue_keyed.trace
+           enqueue_keyed.lease_for, enqueue_keyed.timeout, enqueue_keyed.retry, won.args, enqueue_keyed.trace, seed
     from won
     where due_at is null or due_at <= moment
   )
-  insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, key, lease_for, timeout, retry, args, trace)
+  insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, key, lease_for, timeout, retry, args, trace,
+                               key_seed)
   select won.id, due_at, moment, enqueue_keyed.lane, enqueue_keyed.max_attempts, enqueue_keyed.task, won.key,
-         enqueue_keyed.lease_for, enqueue_keyed.timeout, enqueue_keyed.retry, won.args, enqueue_keyed.trace
+         enqueue_keyed.lease_for, enqueue_keyed.timeout, enqueue_keyed.retry, won.args, enqueue_keyed.trace, seed
   from won
   where due_at > moment;
 

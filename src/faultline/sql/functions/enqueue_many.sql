@@ -23,6 +23,7 @@ declare
   moment  timestamptz := faultline.now();
   due_at  faultline.moment := coalesce(enqueue_many.run_at, moment + enqueue_many.delay);
   lane    int := faultline.lane_of(enqueue_many.queue, enqueue_many.priority);
+  seed    bytea := faultline.new_key_seed();   -- of all of them: their ids differ
 begin
   perform faultline.be_durable();
   if keys is not null then
@@ -32,18 +33,20 @@ begin
       enqueue_many.trace) as made;
   elsif due_at is null or due_at <= moment then
     return query
-    insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace)
+    insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace,
+                                  key_seed)
     select numbered.id, numbered.id, moment, lane, enqueue_many.max_attempts, enqueue_many.task,
            enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, numbered.args::faultline.document_text,
-           enqueue_many.trace
+           enqueue_many.trace, seed
     from (select nextval('faultline.places') as id, asked.args from unnest(enqueue_many.args) as asked (args)) as numbered
     returning id, true;
   else
     return query
-    insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace)
+    insert into faultline.later (id, run_at, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace,
+                                 key_seed)
     select nextval('faultline.places'), due_at, moment, lane, enqueue_many.max_attempts, enqueue_many.task,
            enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, asked.args::faultline.document_text,
-           enqueue_many.trace
+           enqueue_many.trace, seed
     from unnest(enqueue_many.args) as asked (args)
     returning id, true;
   end if;

@@ -25,6 +25,7 @@ begin
   job.error := waiting.error;
   job.args := waiting.args;
   job.trace := waiting.trace;
+  job.key_seed := waiting.key_seed;
   return job;
 end;
 $$;

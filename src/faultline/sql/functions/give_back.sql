@@ -30,11 +30,12 @@ begin
   else
     insert into faultline.later (
       id, run_at, token, created_at, lane, attempt, max_attempts, crashes, task, key, lease_for, timeout, retry, error, args,
-      crashes_alone, trace)
+      crashes_alone, trace, key_seed)
     values (
       held.id, moment + give_back.delay, held.token, held.created_at, held.lane, held.attempt, held.max_attempts,
       held.crashes, held.task, held.key, held.lease_for, held.timeout, held.retry,
-      coalesce(left(nullif(give_back.note, ''), 8192), held.error), held.args, held.crashes_alone, held.trace);
+      coalesce(left(nullif(give_back.note, ''), 8192), held.error), held.args, held.crashes_alone, held.trace,
+      held.key_seed);
   end if;
 end;
 $$;

@@ -6,9 +6,9 @@ volatile
 as $$
   insert into faultline.active (
     id, pos, token, created_at, lane, attempt, max_attempts, crashes, task, key, lease_for, timeout, retry, error, args,
-    trace, due_at, crashes_alone)
+    trace, due_at, crashes_alone, key_seed)
   values (
     job.id, nextval('faultline.places'), job.token, job.created_at, job.lane, job.attempt, job.max_attempts, job.crashes,
     job.task, job.key, job.lease_for, job.timeout, job.retry, job.error, job.args, job.trace,
-    faultline.now(), job.crashes_alone)
+    faultline.now(), job.crashes_alone, job.key_seed)
 $$;

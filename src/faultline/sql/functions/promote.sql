@@ -28,10 +28,10 @@ begin
   lined_up as (
     insert into faultline.active (
       id, pos, token, created_at, lane, attempt, max_attempts, crashes, task, key, lease_for, timeout, retry, error, args,
-      crashes_alone, trace, due_at)
+      crashes_alone, trace, due_at, key_seed)
     select taken.id, nextval('faultline.places'), taken.token, taken.created_at, taken.lane, taken.attempt, taken.max_attempts,
            taken.crashes, taken.task, taken.key, taken.lease_for, taken.timeout, taken.retry, taken.error, taken.args,
-           taken.crashes_alone, taken.trace, taken.run_at
+           taken.crashes_alone, taken.trace, taken.run_at, taken.key_seed
     from taken
     returning lane
   )

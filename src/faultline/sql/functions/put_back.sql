@@ -35,24 +35,25 @@ begin
   again as (
     insert into faultline.later (
       id, run_at, token, created_at, lane, attempt, max_attempts, crashes, task, key, lease_for, timeout, retry, error, args,
-      crashes_alone, trace)
+      crashes_alone, trace, key_seed)
     select judged.id,
            -- Not coalesce: greatest() looks past a null, so no delay would come out as a delay of nothing.
            moment + case when judged.wait is null then faultline.crash_delay(judged.crashed_times)
                          else least(greatest(judged.wait, interval '0'), interval '30 days') end,
            judged.token, judged.created_at, judged.lane, judged.attempt, judged.max_attempts, judged.crashed_times,
            judged.task, judged.key, judged.lease_for, judged.timeout, judged.retry, judged.said, judged.args,
-           judged.alone_times, judged.trace
+           judged.alone_times, judged.trace, judged.key_seed
     from judged
     where judged.dies_of is null
   ),
   buried as (
     insert into faultline.dead (
       id, died_at, token, created_at, lane, attempt, max_attempts, crashes, task, key, lease_for, timeout, retry,
-      reason, error, args, crashes_alone, trace)
+      reason, error, args, crashes_alone, trace, key_seed)
     select judged.id, moment, judged.token, judged.created_at, judged.lane, judged.attempt, judged.max_attempts,
            judged.crashed_times, judged.task, judged.key, judged.lease_for, judged.timeout, judged.retry,
-           left(judged.dies_of, 8192), judged.said, judged.args, judged.alone_times, judged.trace
+           left(judged.dies_of, 8192), judged.said, judged.args, judged.alone_times, judged.trace,
+           judged.key_seed
     from judged
     where judged.dies_of is not null
   ),

@@ -24,14 +24,14 @@ begin
   lined_up as (
     insert into faultline.active (
       id, pos, token, created_at, lane, max_attempts, task, key, lease_for, timeout, retry, error, args, trace,
-      due_at)
+      due_at, key_seed)
     select raised.id, nextval('faultline.places'),
            -- A token that is none of ours was why it was buried: with it, it would be buried again.
            case when raised.token < 2305843009213693952 then raised.token else 0 end,
            raised.created_at, raised.lane, raised.max_attempts, raised.task,
            case when named.job_id is not null then raised.key end,
            raised.lease_for, raised.timeout, raised.retry, raised.error, raised.args, raised.trace,
-           faultline.now()
+           faultline.now(), raised.key_seed
     from raised
     left join named on named.job_id = raised.id
     returning id, lane
