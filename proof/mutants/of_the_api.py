@@ -55,6 +55,10 @@ MUTANTS = (
         (Patch("api/gate.py", "        self._check_host(asked, key)\n", ""),),
     ),
     Mutant(
+        "any address is the one a connection came in at", "G15", f"{PAGES}::test_s4_the_address_a_connection_came_in_at_is_ours",
+        (Patch("api/asked.py", "return ours is not None and ours == _address(host)", "return _address(host) is not None"),),
+    ),
+    Mutant(
         "a server without keys listens everywhere", "G15",
         f"{DOOR}::test_s5_a_server_told_to_listen_everywhere_without_keys_does_not_start",
         (Patch("server/server.py", "            check_door(self.config, keys=len(keys))\n", ""),),

@@ -1,11 +1,14 @@
 """S3, S4: a page that an operator happens to visit cannot use the server behind their back."""
 
 import socket
+from typing import Any
 
+import httpx2
 import pytest
 
+from faultline.server.config import Address
 from faultline.store import calls
-from tests.api.serving import code_of
+from tests.api.serving import LOOPBACK, Service, code_of, serving
 from tests.support import state_of
 
 JOBS = "/api/v1/jobs"
@@ -84,6 +87,32 @@ def test_s4_a_name_that_is_not_ours_is_refused(service, host):
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:99", "[::1]:8000"])
 def test_s4_every_name_of_this_machine_is_ours(service, host):
     assert service.client().get(JOBS, headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("listening", ["0.0.0.0", "::"])
+def test_s4_the_address_a_connection_came_in_at_is_ours(database, listening):
+    """Prometheus scrapes a pod by its address, which no `--allow-host` can know."""
+    key = Service(database, LOOPBACK).key("read")  # without one it would not listen there
+    where: dict[str, Any] = {
+        "http": Address(listening, 0),
+        "behind_proxy": True,
+        "hosts": ("jobs.example.org",),
+    }
+    with serving(database, **where) as service:
+        port = service.address.port
+        with httpx2.Client(headers={"authorization": f"Bearer {key}"}, timeout=20) as client:
+            said = {
+                host: client.get(f"http://127.0.0.2:{port}/metrics", headers={"host": host}).status_code
+                for host in ("127.0.0.2", f"127.0.0.2:{port}", "127.0.0.3", "192.0.2.1", "jobs.example.org.")
+            }
+
+    assert said == {
+        "127.0.0.2": 200,
+        f"127.0.0.2:{port}": 200,
+        "127.0.0.3": 421,
+        "192.0.2.1": 421,
+        "jobs.example.org.": 200,
+    }
 
 
 def test_s4_two_host_headers_are_refused(service):

@@ -19,7 +19,7 @@ OF_THE_UNITS = {"FAULTLINE_APP", "FAULTLINE_FLAGS"}
 """Variables that systemd itself puts into a command line."""
 
 ALERTS = ROOT / "deploy/prometheus/alerts.yml"
-OF_OTHERS = {3000: "Grafana", 5432: "PostgreSQL", 9090: "Prometheus"}
+OF_OTHERS = {53: "DNS", 3000: "Grafana", 5432: "PostgreSQL", 6432: "PgBouncer", 9090: "Prometheus"}
 
 
 def understood(words: list[str]) -> click.Context:

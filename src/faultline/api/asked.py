@@ -2,6 +2,7 @@
 
 import re
 import secrets
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -76,6 +77,15 @@ class Asked:
         except ValueError:
             return ""
 
+    def is_at(self, host: str) -> bool:
+        """Whether a host is the very address that this connection came in at.
+
+        Whoever calls us by it, such as a scraper of pods, resolved no name: nobody's DNS led here.
+        """
+        server = self.scope.get("server")
+        ours = _address(server[0]) if server else None
+        return ours is not None and ours == _address(host)
+
     @property
     def bearer(self) -> str | None:
         """The API key it shows, if it shows one."""
@@ -92,3 +102,12 @@ class Asked:
         """The address at the other end of the connection."""
         client = self.scope.get("client")
         return client[0] if client else ""
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """An address of either kind; one of IPv4 as such, also where a socket for both kinds tells it mapped."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

@@ -111,7 +111,10 @@ class Gate:
     def _check_host(self, asked: Asked, key: str | None) -> None:
         """Refuse a name that somebody else's DNS points here: by it a page could reach us from a browser."""
         config = self._desk.config
-        if asked.host in config.hosts or (key is not None and config.any_host_with_key):
+        name = asked.host.removesuffix(".")
+        if name in config.hosts or (key is not None and config.any_host_with_key):
+            return
+        if asked.is_at(name):
             return
         raise Refused(WRONG_HOST, f"the Host header says {asked.host[:100]!a}")
 
