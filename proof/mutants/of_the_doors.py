@@ -36,7 +36,7 @@ MUTANTS = (
     Mutant(
         "whoever guesses keys over gRPC is never told to wait", "G15",
         f"{ACCESS}::test_whoever_guesses_keys_has_to_wait_and_a_good_key_has_not",
-        (Patch("remote/serving/gate.py", "                self._bad_keys.take(peer)\n", "                pass\n"),),
+        (Patch("server/wrong_keys.py", "        if self._rate.take(address):\n", "        if True:\n"),),
     ),
     Mutant(
         "one job that cannot be given back keeps the others", "G8",

@@ -5,6 +5,7 @@ from proof.mutants import (
     of_cancels,
     of_clocks,
     of_crashes,
+    of_fair_shares,
     of_metrics,
     of_ownership,
     of_the_api,
@@ -35,4 +36,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_the_api.MUTANTS,
     *of_cancels.MUTANTS,
     *of_the_doors.MUTANTS,
+    *of_fair_shares.MUTANTS,
 )

@@ -1,11 +1,11 @@
 """A doorman lets in whoever shows a living key, as what that key says, and nobody else."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
 
 from faultline.access import CACHE_SECONDS_MAX, LOOPBACK, Caller, mint
-from faultline.access.doorman import CACHED_MAX
 from faultline.errors import NotAllowed, NotAuthenticated
 from faultline.store import calls
 
@@ -106,15 +106,47 @@ def test_between_two_looks_the_database_is_not_asked(who, made, db, ticking):
     assert (who(key.text)).name == "ops"
 
 
-def test_what_a_doorman_remembers_is_bounded_and_opens_nothing(who, doorman, made):
+def test_what_a_doorman_remembers_is_bounded_and_opens_nothing(who, doorman, made, monkeypatch):
+    monkeypatch.setattr("faultline.access.doorman.CACHED_MAX", 20)
     key = made()
-    for number in range(CACHED_MAX + 10):
-        with pytest.raises(NotAuthenticated):
-            who(f"no key {number}")
     who(key.text)
+    for number in range(30):
+        for wrong in (f"no key {number}", mint().text):
+            with pytest.raises(NotAuthenticated):
+                who(wrong)
 
-    assert len(doorman._remembered) == CACHED_MAX
+    assert len(doorman._wrong) == 20
     assert key.text not in repr(vars(doorman))
+
+
+def test_a_flood_of_wrong_keys_makes_no_good_one_be_looked_up_again(who, made, db, monkeypatch):
+    monkeypatch.setattr("faultline.access.doorman.CACHED_MAX", 5)
+    key = made()
+    who(key.text)
+    for _ in range(20):
+        with pytest.raises(NotAuthenticated):
+            who(mint().text)
+    db.execute("delete from faultline.api_keys")
+
+    assert who(key.text).name == "ops"
+
+
+def test_many_who_show_one_key_at_once_ask_the_database_once(doorman, made, aio, monkeypatch):
+    key, asked = made(), []
+    judge = doorman._judge
+
+    async def counted(presented):
+        asked.append(presented)
+        return await judge(presented)
+
+    async def crowd():
+        monkeypatch.setattr(doorman, "_judge", counted)
+        return await asyncio.gather(*(doorman.who(key.text, loopback=False) for _ in range(200)))
+
+    callers = aio(crowd())
+
+    assert len(asked) == 1
+    assert {caller.name for caller in callers} == {"ops"}
 
 
 def test_the_last_use_is_written_at_most_once_a_minute(who, made, store, clock, ticking):

@@ -176,7 +176,7 @@ def test_whoever_leaves_before_the_first_word_leaves_room(database):
 
 def test_whoever_comes_while_the_server_stops_is_sent_on():
     async def come():
-        feed = Feed(None, 10, 10)
+        feed = Feed(None, 10)
         feed.end()
         subscriber = feed.subscribe(LOOPBACK)
         feed.leave(subscriber)

@@ -108,7 +108,7 @@ def test_s7_rapid_resets_cost_no_memory_and_no_service(served):
         async with asyncio.timeout(10):
             while not await _served(way):  # noqa: ASYNC110 - streams that are still being closed count
                 await asyncio.sleep(0.05)
-            while place.server.gate._calls:  # noqa: ASYNC110
+            while place.server.gate.turnstile.in_hand():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
     served(test)

@@ -2,9 +2,10 @@
 
 from faultline.access.acting import Acting, acting
 from faultline.access.caller import LOOPBACK, SCOPES, Caller
-from faultline.access.doorman import CACHE_SECONDS_MAX, Doorman
+from faultline.access.doorman import CACHE_SECONDS_MAX, LOOK_EVERY_SECONDS, Doorman
 from faultline.access.keys import NewKey, mint
 
 __all__ = [
-    "CACHE_SECONDS_MAX", "LOOPBACK", "SCOPES", "Acting", "Caller", "Doorman", "NewKey", "acting", "mint",
+    "CACHE_SECONDS_MAX", "LOOK_EVERY_SECONDS", "LOOPBACK", "SCOPES", "Acting", "Caller", "Doorman", "NewKey",
+    "acting", "mint",
 ]  # fmt: skip

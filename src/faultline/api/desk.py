@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import psycopg
 
@@ -14,16 +14,18 @@ from faultline.api.drilling import Drilling
 from faultline.api.events import Feed
 from faultline.api.gathering import Gatherer
 from faultline.api.problems import OVERLOADED, Refused
+from faultline.api.shared import Shared
 from faultline.client.sender import Sender
 from faultline.client.stores import Stores
 from faultline.config import Settings
 from faultline.errors import FaultlineError, ServerUnavailable
-from faultline.server.limits import Limits
+from faultline.server.limits import PAGE_MAX, Limits
 from faultline.server.waits import Waits
 from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.connect import agreet
 from faultline.store.news import JOBS_MAX
+from faultline.store.rows import QueueInfo, WorkerInfo
 from faultline.store.run import AsyncStore
 
 T = TypeVar("T")
@@ -31,6 +33,8 @@ T = TypeVar("T")
 Metrics = Callable[[str], Awaitable[tuple[bytes, str]]]
 """Given an Accept header, what `/metrics` answers: the text, and its content type."""
 
+FRESH_SECONDS = 1.0
+"""How old the figures of `/stats` may be: counted at most once a second, whatever the number of askers."""
 READY_SECONDS = 1.0
 READY_SECONDS_MAX = 2.0
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -68,6 +72,14 @@ class _OneStore(Stores):
         return self._store
 
 
+class Glance(NamedTuple):
+    """What `/stats` is made of."""
+
+    queues: list[QueueInfo]
+    workers: list[WorkerInfo]
+    round_age: float | None
+
+
 def _too_many_wait(count: int) -> Refused:
     return Refused(OVERLOADED, f"{count} clients wait for jobs already", 1)
 
@@ -85,9 +97,11 @@ class Desk:
         limits = config.limits
         self.gatherer = Gatherer(store, self.sender, limits.calls_at_once_max, limits.answer_seconds_max)
         self.waits = Waits(self.run, limits.waits_max, _too_many_wait)
-        self.feed = Feed(self.run, limits.subscribers_max, limits.events_buffered_max)
+        self.feed = Feed(self.run, limits.events_buffered_max)
         self.drilling = Drilling(store.dsn, limits.drills_at_once_max)
         self.metrics = metrics or no_metrics
+        self.queues: Shared[list[QueueInfo]] = Shared(lambda: self.run(calls.list_queues()))
+        self.glance: Shared[Glance] = Shared(self._glance, FRESH_SECONDS)
         self.cancelled: Callable[[int], None] = lambda job_id: None
         """Told of each job that is cancelled here; where gRPC is served, its sessions."""
         self.draining = asyncio.Event()
@@ -100,6 +114,12 @@ class Desk:
         """Carry one call, for as long as a client may be kept waiting."""
         async with asyncio.timeout(self.config.limits.answer_seconds_max):
             return await self.store.run(call)
+
+    async def _glance(self) -> "Glance":
+        queues = await self.queues.get()
+        workers = await self.run(calls.list_workers(False, PAGE_MAX))
+        age, _ = await self.run(calls.health())
+        return Glance(queues, workers, age)
 
     @asynccontextmanager
     async def acting(self, caller: Caller, reason: str | None) -> AsyncIterator[Acting]:

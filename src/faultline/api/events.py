@@ -12,11 +12,11 @@ from typing import Any, Final
 import msgspec
 
 from faultline.access import Caller
-from faultline.api.problems import OVERLOADED, Refused
 from faultline.errors import DatabaseError
 from faultline.job import LedgerEntry
 from faultline.store import calls
 from faultline.store.call import Call
+from faultline.store.turns import for_everybody
 
 log = logging.getLogger("faultline.server")
 
@@ -109,9 +109,8 @@ class Subscriber:
 class Feed:
     """Looks at the ledger for as long as somebody listens."""
 
-    def __init__(self, run: Run, subscribers_max: int, buffered_max: int) -> None:
+    def __init__(self, run: Run, buffered_max: int) -> None:
         self._run = run
-        self._subscribers_max = subscribers_max
         self._buffered_max = buffered_max
         self._subscribers: set[Subscriber] = set()
         self._looking: asyncio.Task[None] | None = None
@@ -119,15 +118,13 @@ class Feed:
         self._over = False
 
     def subscribe(self, caller: Caller) -> Subscriber:
-        if len(self._subscribers) >= self._subscribers_max:
-            raise Refused(OVERLOADED, f"{self._subscribers_max} clients listen already", 5)
         subscriber = Subscriber(caller, self._buffered_max)
         if self._over:
             subscriber.end()
             return subscriber
         self._subscribers.add(subscriber)
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look())
+            self._looking = asyncio.create_task(self._look(), context=for_everybody())
         return subscriber
 
     def leave(self, subscriber: Subscriber) -> None:

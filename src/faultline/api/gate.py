@@ -22,11 +22,12 @@ from faultline.api.problems import (
     Refused,
     problem_of,
 )
-from faultline.api.rates import Turnstile
+from faultline.api.rates import kind_of, turnstile
 from faultline.api.submit import SUBMIT, SUBMIT_MANY, submit_one
 from faultline.errors import NotAuthenticated
 from faultline.server.config import is_loopback
-from faultline.server.rates import Lately, Rate
+from faultline.server.wrong_keys import WrongKeys
+from faultline.store.turns import taking
 
 log = logging.getLogger("faultline.server")
 
@@ -44,9 +45,8 @@ class Gate:
         self._app = app
         self._desk = desk
         self._limits = desk.config.limits
-        self._turnstile = Turnstile(self._limits)
-        self._bad_keys = Rate(self._limits.bad_keys_per_second)
-        self._good_keys = Lately()
+        self._turnstile = turnstile(self._limits)
+        self._wrong_keys = WrongKeys(self._limits.bad_keys_per_second, "HTTP")
         self._bodies = Bodies(self._limits)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -73,15 +73,15 @@ class Gate:
         if not asked.is_safe:
             _check_media_type(asked)
         caller = await self._who(asked, key)
-        with self._turnstile.passing(caller.actor):
+        with self._turnstile.passing(caller.actor, kind_of(asked.route)), taking(name=caller.actor):
             await self._serve(asked, caller, receive, answer)
 
     async def _serve(self, asked: Asked, caller: Caller, receive: Any, answer: Answer) -> None:
         scope = asked.scope
         scope.setdefault("state", {})["caller"] = caller
         if asked.is_safe:
-            # For a stream, which may live longer than its key.
-            scope["state"]["who"] = partial(self._who, asked, asked.bearer)
+            # For streams and long polls, which may live longer than their key.
+            scope["state"]["who"] = partial(self._known, asked, asked.bearer)
             await self._app(scope, receive, answer.send)
             return
         most = self._limits.batch_bytes_max if asked.route == SUBMIT_MANY else self._limits.body_bytes_max
@@ -94,19 +94,17 @@ class Gate:
                 await self._app(scope, replayed(body, receive), answer.send)
 
     async def _who(self, asked: Asked, key: str | None) -> Caller:
-        peer = asked.peer
-        if key is not None and not self._bad_keys.has(peer) and not self._good_keys.knows(key):
-            raise Refused(TOO_MANY, "too many wrong keys from this address", 1)
-        here = not self._desk.config.behind_proxy and not asked.passed_on and is_loopback(peer)
+        """The caller; a key that opens nothing is noted, and slowed down where there are many."""
         try:
-            caller = await self._desk.doorman.who(key, loopback=here)
+            return await self._known(asked, key)
         except NotAuthenticated:
-            if key is not None:
-                self._bad_keys.take(peer)
+            if key is not None and await self._wrong_keys.are_too_many(asked.peer, key):
+                raise Refused(TOO_MANY, "too many wrong keys from this address", 1) from None
             raise
-        if key is not None:
-            self._good_keys.note(key)
-        return caller
+
+    async def _known(self, asked: Asked, key: str | None) -> Caller:
+        here = not self._desk.config.behind_proxy and not asked.passed_on and is_loopback(asked.peer)
+        return await self._desk.doorman.who(key, loopback=here)
 
     def _check_host(self, asked: Asked, key: str | None) -> None:
         """Refuse a name that somebody else's DNS points here: by it a page could reach us from a browser."""

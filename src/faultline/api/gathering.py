@@ -17,6 +17,7 @@ from faultline.job import NewJob
 from faultline.store import calls, rows
 from faultline.store.call import Call
 from faultline.store.run import AsyncStore
+from faultline.store.turns import for_everybody
 
 Made = tuple[int, bool]
 """The id of the job, and whether it is new: a key may name an older one."""
@@ -72,7 +73,7 @@ class Gatherer:
         waiting = self._kinds.get(kind)
         if waiting is None:
             waiting = self._kinds[kind] = deque()
-            carrier = asyncio.create_task(self._carry_kind(kind, waiting))
+            carrier = asyncio.create_task(self._carry_kind(kind, waiting), context=for_everybody())
             self._carriers.add(carrier)
             carrier.add_done_callback(self._carriers.discard)
         waiting.append((new, made))

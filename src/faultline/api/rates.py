@@ -1,37 +1,40 @@
-"""How many calls a key may make: so many a second, so many at once. Bounded, whatever comes."""
+"""Which budget an HTTP request is counted in, and how one too many is refused."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from typing import Final
 
 from faultline.api.problems import OVERLOADED, TOO_MANY, Refused
 from faultline.server.limits import Limits
-from faultline.server.rates import Rate
+from faultline.server.turnstile import Budget, Turnstile, Why
+
+CALL: Final = "call"
+WAIT: Final = "wait"
+STREAM: Final = "stream"
+
+_EVENTS: Final = "/api/v1/events"
+_WAIT: Final = re.compile(r"/api/v1/jobs/[0-9]{1,20}/wait")
 
 
-class Turnstile:
-    """Counts calls in hand, for all and for each caller."""
+def turnstile(limits: Limits) -> Turnstile:
+    """Calls, long polls and event streams, each with its budget."""
+    budgets = {
+        CALL: Budget(limits.calls_at_once_max, limits.calls_at_once_per_key),
+        WAIT: Budget(limits.waits_max, limits.waits_per_key),
+        STREAM: Budget(limits.subscribers_max, limits.subscribers_per_key),
+    }
+    return Turnstile(budgets, limits.calls_per_second_per_key, _refused)
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._rate = Rate(limits.calls_per_second_per_key)
-        self._in_hand: dict[str, int] = {}
-        self.calls = 0
 
-    @contextmanager
-    def passing(self, name: str) -> Iterator[None]:
-        """Let a call through for as long as it takes, or refuse it with how long to wait."""
-        if not self._rate.take(name):
-            raise Refused(TOO_MANY, f"more than {self._limits.calls_per_second_per_key:g} a second", 1)
-        if self._in_hand.get(name, 0) >= self._limits.calls_at_once_per_key:
-            raise Refused(TOO_MANY, f"more than {self._limits.calls_at_once_per_key} at once", 1)
-        if self.calls >= self._limits.calls_at_once_max:
-            raise Refused(OVERLOADED, f"{self.calls} calls are in hand", 1)
-        self.calls += 1
-        self._in_hand[name] = self._in_hand.get(name, 0) + 1
-        try:
-            yield
-        finally:
-            self.calls -= 1
-            self._in_hand[name] -= 1
-            if not self._in_hand[name]:
-                del self._in_hand[name]
+def kind_of(route: str) -> str:
+    """The budget of a request.
+
+    >>> kind_of("/api/v1/jobs/7/wait"), kind_of("/api/v1/events"), kind_of("/api/v1/jobs")
+    ('wait', 'stream', 'call')
+    """
+    if route == _EVENTS:
+        return STREAM
+    return WAIT if _WAIT.fullmatch(route) else CALL
+
+
+def _refused(why: Why, detail: str) -> Refused:
+    return Refused(OVERLOADED if why == "full" else TOO_MANY, detail, 1)

@@ -51,7 +51,10 @@ class Limits:
     bad_keys_per_second: float = 5.0
     """Wrong keys from one address, before it has to wait."""
     subscribers_max: int = 100
+    subscribers_per_key: int = 20
     waits_max: int = 300
+    """Long polls have a budget of their own: they take no room from calls."""
+    waits_per_key: int = 100
 
     # How long the server keeps at something.
     wait_seconds_max: float = 60.0

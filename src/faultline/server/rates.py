@@ -1,4 +1,4 @@
-"""How often one may come, and who was good lately: bounded, whatever comes."""
+"""How often one may come: bounded, whatever comes."""
 
 import time
 from collections import OrderedDict
@@ -44,26 +44,3 @@ class Rate:
             if len(self._left) > NAMES_MAX:
                 self._left.popitem(last=False)
         return True
-
-
-class Lately:
-    """Remembers which keys were good lately: who shares an address with a guesser is not locked out with it.
-
-    What is kept is Python's own hash, salted for this process: it opens nothing.
-
-    >>> lately = Lately()
-    >>> lately.note("flk_1"), lately.knows("flk_1"), lately.knows("flk_2")
-    (None, True, False)
-    """
-
-    def __init__(self) -> None:
-        self._seen: OrderedDict[int, None] = OrderedDict()
-
-    def note(self, key: str) -> None:
-        self._seen[hash(key)] = None
-        self._seen.move_to_end(hash(key))
-        if len(self._seen) > NAMES_MAX:
-            self._seen.popitem(last=False)
-
-    def knows(self, key: str) -> bool:
-        return hash(key) in self._seen

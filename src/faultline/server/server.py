@@ -24,6 +24,7 @@ from faultline.server.tls import server_context
 from faultline.server.watching import watching
 from faultline.store import calls
 from faultline.store.run import AsyncStore
+from faultline.store.turns import Turns
 
 log = logging.getLogger("faultline.server")
 
@@ -68,7 +69,9 @@ class Server:
     async def run(self, *, signals: bool = False) -> int:
         """Serve until told to stop, then let calls in hand end within the grace; answers the exit code."""
         direct = self.settings.pooler == "none"
-        store = AsyncStore(self.settings.require_dsn(), prepare=direct, connections_max=POOL_MAX)
+        store = AsyncStore(
+            self.settings.require_dsn(), prepare=direct, connections_max=POOL_MAX, turns=Turns(POOL_MAX)
+        )
         try:
             keys = await store.run(calls.list_keys())
             check_door(self.config, keys=len(keys))

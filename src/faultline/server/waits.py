@@ -9,6 +9,7 @@ from typing import Any, Final
 from faultline.errors import DatabaseError
 from faultline.store import calls
 from faultline.store.call import Call
+from faultline.store.turns import for_everybody
 
 log = logging.getLogger("faultline.server")
 
@@ -40,7 +41,7 @@ class Waits:
         self._waiting.setdefault(job_id, set()).add(news)
         self._count += 1
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._ask())
+            self._asking = asyncio.create_task(self._ask(), context=for_everybody())
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):

@@ -20,6 +20,7 @@ from faultline.store.call import Call
 from faultline.store.connect import acheck_quiet, aconnect, agreet, check_quiet, connect, conninfo, greet
 from faultline.store.faults import named_errors, was_swapped
 from faultline.store.lean import LeanConnection, PlainConnection
+from faultline.store.turns import Place, Turns
 
 T = TypeVar("T")
 
@@ -142,14 +143,20 @@ class Store:
 
 
 class AsyncStore:
-    """Carries calls for async code. Connections are made when the first call needs one."""
+    """Carries calls for async code. Connections are made when the first call needs one.
 
-    def __init__(self, dsn: str, *, prepare: bool = True, connections_max: int = POOL_MAX) -> None:
+    With `turns` many clients share them: see `faultline.store.turns`.
+    """
+
+    def __init__(
+        self, dsn: str, *, prepare: bool = True, connections_max: int = POOL_MAX, turns: Turns | None = None
+    ) -> None:
         self.dsn = dsn
         self._prepare = prepare
         self._options = {"autocommit": True, "prepare_threshold": 2 if prepare else None}
         self._connections_max = connections_max
         self._pool: AsyncConnectionPool[LeanConnection] | None = None
+        self._turns = turns
 
     @property
     def listens(self) -> bool:
@@ -206,13 +213,18 @@ class AsyncStore:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[LeanConnection]:
         """A connection of the pool, in autocommit mode."""
-        pool = await self._open()
-        with named_errors():
-            conn = await self._lend(pool)
+        place = None if self._turns is None else await _place(self._turns)
         try:
-            yield conn
+            pool = await self._open()
+            with named_errors():
+                conn = await self._lend(pool)
+            try:
+                yield conn
+            finally:
+                await pool.putconn(conn)
         finally:
-            await pool.putconn(conn)
+            if place is not None:
+                place.give_back()
 
     @staticmethod
     async def _lend(pool: AsyncConnectionPool[LeanConnection]) -> LeanConnection:
@@ -246,6 +258,14 @@ class AsyncStore:
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close()
+
+
+async def _place(turns: Turns) -> Place:
+    with named_errors():
+        try:
+            return await turns.take()
+        except TimeoutError:
+            raise PoolTimeout(_none_came_free()) from None
 
 
 def _in_use(pool: ConnectionPool[Any] | AsyncConnectionPool[Any] | None) -> tuple[int, int]:

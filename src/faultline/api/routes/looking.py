@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from faultline.access import Caller
 from faultline.api import models
 from faultline.api.needs import (
     ID_MAX,
@@ -17,9 +18,8 @@ from faultline.api.needs import (
     next_cursor,
     see_all,
 )
-from faultline.api.routes.queues import seen
-from faultline.server.limits import PAGE_MAX
 from faultline.store import calls
+from faultline.store.rows import WorkerInfo
 
 router = APIRouter(tags=["looking"])
 
@@ -27,15 +27,17 @@ AJob = Annotated[int | None, Query(ge=1, le=ID_MAX)]
 Text = Annotated[str | None, Query(min_length=1, max_length=200)]
 
 
+def seen(caller: Caller, workers: list[WorkerInfo]) -> list[WorkerInfo]:
+    """The workers of queues that this caller may see."""
+    return [one for one in workers if caller.queues is None or caller.queues.intersection(one.queues)]
+
+
 @router.get("/workers")
 async def list_workers(
     desk: TheDesk, caller: Reader, gone: bool = False, most: PageSize = 100
 ) -> list[models.WorkerView]:
     """Workers, newest first; with `gone` those that have stopped as well."""
-    workers = await desk.run(calls.list_workers(gone, most))
-    return models.worker_views(
-        worker for worker in workers if caller.queues is None or caller.queues.intersection(worker.queues)
-    )
+    return models.worker_views(seen(caller, await desk.run(calls.list_workers(gone, most))))
 
 
 @router.get("/ledger")
@@ -74,10 +76,10 @@ async def list_acts(
 
 @router.get("/stats")
 async def stats(desk: TheDesk, caller: Reader) -> models.Stats:
-    """The whole at a glance."""
-    queues = await seen(desk, caller)
-    workers = await list_workers(desk, caller, most=PAGE_MAX)
-    age, _ = await desk.run(calls.health())
+    """The whole at a glance; counted at most once a second."""
+    glance = await desk.glance.get()
+    queues = [queue for queue in glance.queues if caller.may("read", queue.queue)]
+    workers = seen(caller, glance.workers)
     return models.Stats(
         due=sum(queue.due for queue in queues),
         running=sum(queue.running for queue in queues),
@@ -88,5 +90,5 @@ async def stats(desk: TheDesk, caller: Reader) -> models.Stats:
         paused=sum(queue.paused for queue in queues),
         workers=sum(not worker.silent for worker in workers),
         silent_workers=sum(worker.silent for worker in workers),
-        round_age_seconds=age,
+        round_age_seconds=glance.round_age,
     )

@@ -30,7 +30,7 @@ class Settings(models.Model):
 
 async def seen(desk: Desk, caller: Caller) -> Sequence[QueueInfo]:
     """The queues this caller may see."""
-    queues = await desk.run(calls.list_queues())
+    queues = await desk.queues.get()
     return [queue for queue in queues if caller.may("read", queue.queue)]
 
 
@@ -74,7 +74,7 @@ async def _act(desk: Desk, caller: Caller, queue: str, why: Why | None, call: Ca
 
 
 async def _one(desk: Desk, caller: Caller, name: str, scope: str = "read") -> models.QueueView:
-    for queue in await desk.run(calls.list_queues()):
+    for queue in await desk.queues.get():
         if queue.queue == name and caller.may(scope, name):
             return models.QueueView.model_validate(queue)
     raise JobNotFound(f"there is no queue {name}")

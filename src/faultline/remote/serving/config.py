@@ -43,10 +43,20 @@ class GrpcConfig:
     jobs_max: int = 10_000
     """Jobs in one SubmitMany."""
     calls_at_once_max: int = 1_000
+    calls_at_once_per_key: int = 250
+    calls_per_second_per_key: float = 10_000.0
+    """Unary calls and messages of sessions; heartbeats, results and outcomes have the same once more."""
+    vital_at_once_max: int = 2_000
+    """Heartbeat, Settle and Outcome: what keeps jobs running has room of its own."""
+    vital_at_once_per_key: int = 500
+    polls_max: int = 2_000
+    """Lease calls, which wait for work."""
+    polls_per_key: int = 500
     bad_keys_per_second: float = 5.0
     """Wrong keys from one address, before it has to wait."""
     waits_max: int = 300
     """Clients that wait for a job's end at once."""
+    waits_per_key: int = 100
 
     # How long.
     wait_seconds_max: float = 30.0
@@ -94,6 +104,9 @@ class GrpcConfig:
             message_bytes_max=config.limits.message_bytes_max,
             streams_per_connection_max=config.limits.streams_per_connection_max,
             bad_keys_per_second=config.limits.bad_keys_per_second,
+            calls_at_once_per_key=config.limits.calls_at_once_per_key,
+            calls_per_second_per_key=config.limits.calls_per_second_per_key,
+            waits_max=config.limits.waits_max, waits_per_key=config.limits.waits_per_key,
         )  # fmt: skip
 
     def options(self) -> list[tuple[str, int]]:

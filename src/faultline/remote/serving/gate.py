@@ -1,7 +1,9 @@
 """The gate: who is calling, and whether the call has what every call must have."""
 
+import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Final, TypeVar
 
@@ -12,14 +14,20 @@ from faultline.errors import NotAuthenticated
 from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.problems import NO_DEADLINE, STOPPING, TOO_MANY, TurnedAway, answering
 from faultline.server.config import is_loopback
-from faultline.server.rates import Lately, Rate
 from faultline.server.revoked import Revoked
+from faultline.server.turnstile import VITAL, Budget, Turnstile, Why
+from faultline.server.wrong_keys import WrongKeys
+from faultline.store.turns import Lane, taking
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Q = TypeVar("Q")
 A = TypeVar("A")
 
 FORM: Final = "bearer "
+CALL: Final = "call"
+POLL: Final = "poll"
+WAIT: Final = "wait"
+PACE_SECONDS: Final = 0.02
 NOT_A_KEY: Final = "not in the form `Bearer flk_...`"
 
 
@@ -31,9 +39,8 @@ class Gate:
         self._config = config
         tls = config.tls
         self._revoked = None if tls is None or tls.revoked is None else Revoked(tls.revoked)
-        self._bad_keys = Rate(config.bad_keys_per_second)
-        self._good_keys = Lately()
-        self._calls = 0
+        self._wrong_keys = WrongKeys(config.bad_keys_per_second, "gRPC")
+        self.turnstile = _turnstile(config)
         self.closed = False
 
     async def admit(self, context: Context, scope: str) -> Caller:
@@ -43,37 +50,54 @@ class Gate:
         return caller
 
     async def who(self, context: Context) -> Caller:
-        """Whoever makes this call; NotAuthenticated if nobody knows."""
+        """The caller; a key that opens nothing is noted, and slowed down where there are many."""
+        try:
+            return await self.known(context)
+        except NotAuthenticated:
+            key, peer = presented(context), host_of(context.peer()) or ""
+            if key is not None and await self._wrong_keys.are_too_many(peer, key):
+                raise TurnedAway(
+                    TOO_MANY, "too many wrong keys came from this address; ask again in a moment"
+                ) from None
+            raise
+
+    async def known(self, context: Context) -> Caller:
+        """The caller; NotAuthenticated for a key, or a certificate, that opens nothing."""
         revoked = self._revoked
         if revoked is not None and any(revoked.lists(der) for der in shown_certificates(context)):
             raise NotAuthenticated("this certificate opens nothing: it was revoked; ask for another")
-        key, peer = presented(context), host_of(context.peer()) or ""
-        if key is not None and not self._bad_keys.has(peer) and not self._good_keys.knows(key):
-            raise TurnedAway(TOO_MANY, "too many wrong keys came from this address; ask again in a moment")
-        try:
-            caller = await self._doorman.who(key, loopback=self._is_here(context))
-        except NotAuthenticated:
-            if key is not None:
-                self._bad_keys.take(peer)
-            raise
-        if key is not None:
-            self._good_keys.note(key)
-        return caller
+        return await self._doorman.who(presented(context), loopback=self._is_here(context))
 
     def _is_here(self, context: Context) -> bool:
         return not self._config.behind_proxy and is_loopback(host_of(context.peer()))
 
-    def enter(self) -> None:
-        """Count a unary call in."""
+    @contextmanager
+    def passing(self, caller: Caller, kind: str) -> Iterator[None]:
+        """Count a call in for as long as it takes, and have its database calls take their turn."""
         if self.closed:
             raise TurnedAway(STOPPING, "the server is stopping; ask again, another one answers")
-        if self._calls >= self._config.calls_at_once_max:
-            raise TurnedAway(TOO_MANY, f"{self._calls} calls are being served; ask again in a moment")
-        self._calls += 1
+        lane: Lane = "vital" if kind == VITAL else "plain"
+        with self.turnstile.passing(caller.actor, kind), taking(lane, caller.actor):
+            yield
 
-    def leave(self) -> None:
-        """Count it out."""
-        self._calls -= 1
+    async def pace(self, caller: Caller, kind: str) -> None:
+        """Wait until one more message of a session is within its key's rate."""
+        while not self.turnstile.has_turn(caller.actor, kind):  # noqa: ASYNC110 - a rate has no event to wait for
+            await asyncio.sleep(PACE_SECONDS)
+
+
+def _turnstile(config: GrpcConfig) -> Turnstile:
+    budgets = {
+        CALL: Budget(config.calls_at_once_max, config.calls_at_once_per_key),
+        POLL: Budget(config.polls_max, config.polls_per_key),
+        WAIT: Budget(config.waits_max, config.waits_per_key),
+        VITAL: Budget(config.vital_at_once_max, config.vital_at_once_per_key),
+    }
+    return Turnstile(budgets, config.calls_per_second_per_key, _refused)
+
+
+def _refused(why: Why, detail: str) -> TurnedAway:
+    return TurnedAway(TOO_MANY, f"{detail}; ask again in a moment")
 
 
 def presented(context: Context) -> str | None:
@@ -109,7 +133,7 @@ def shown_certificates(context: Context) -> list[bytes]:
 Unary = Callable[[Any, Q, Caller, Context], Awaitable[A]]
 
 
-def unary(scope: str) -> Callable[[Unary[Q, A]], Callable[[Any, Q, Context], Awaitable[A]]]:
+def unary(scope: str, kind: str = CALL) -> Callable[[Unary[Q, A]], Callable[[Any, Q, Context], Awaitable[A]]]:
     """A unary call: its caller has this scope, it has a deadline, and what goes wrong in it has a name."""
 
     def wrap(method: Unary[Q, A]) -> Callable[[Any, Q, Context], Awaitable[A]]:
@@ -117,14 +141,11 @@ def unary(scope: str) -> Callable[[Unary[Q, A]], Callable[[Any, Q, Context], Awa
         async def call(self: Any, request: Q, context: Context) -> A:
             async with answering(context):
                 gate: Gate = self.gate
-                gate.enter()
-                try:
-                    caller = await gate.admit(context, scope)
+                caller = await gate.admit(context, scope)
+                with gate.passing(caller, kind):
                     if context.time_remaining() is None:
                         raise TurnedAway(NO_DEADLINE, "this call has no deadline; give it one, such as 30 s")
                     return await method(self, request, caller, context)
-                finally:
-                    gate.leave()
             raise AssertionError("answering always raises")
 
         return call

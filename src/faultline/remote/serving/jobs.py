@@ -14,7 +14,7 @@ from faultline.config import Settings
 from faultline.errors import FaultlineError, InputError, JobNotFound, OutOfBounds
 from faultline.job import JobInfo
 from faultline.remote.serving.config import GrpcConfig
-from faultline.remote.serving.gate import Context, Gate, unary
+from faultline.remote.serving.gate import WAIT, Context, Gate, unary
 from faultline.remote.serving.problems import TOO_MANY, TurnedAway
 from faultline.remote.serving.translate import info_message, new_job
 from faultline.rpc.v1 import client_pb2, client_pb2_grpc
@@ -67,7 +67,7 @@ class JobsService(client_pb2_grpc.JobsServicer):
     ) -> client_pb2.JobInfo:
         return _message(await self._find(request.id, caller, "read"))
 
-    @unary("read")
+    @unary("read", WAIT)
     async def Wait(
         self, request: client_pb2.WaitRequest, caller: Caller, context: Context
     ) -> client_pb2.JobInfo:

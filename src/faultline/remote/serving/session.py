@@ -17,13 +17,15 @@ from faultline.access import Caller
 from faultline.errors import DatabaseError, FaultlineError
 from faultline.remote.serving.bell import Waiter
 from faultline.remote.serving.desk import Desk, trouble_of
-from faultline.remote.serving.gate import Context, Gate
+from faultline.remote.serving.gate import CALL, Context, Gate
 from faultline.remote.serving.granting import Granted, in_parts, nothing
 from faultline.remote.serving.problems import MALFORMED, TOO_MANY, TOO_SLOW, TurnedAway
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.settling import TROUBLE, read
 from faultline.rpc.v1 import worker_pb2
+from faultline.server.turnstile import VITAL
 from faultline.store import calls
+from faultline.store.turns import taking
 
 log = logging.getLogger("faultline.remote")
 
@@ -131,7 +133,9 @@ class Session:
                     self._pong(message.ping.id)
                     continue
                 await self._know_the_caller()
-                if message.WhichOneof("message") == "goodbye":
+                said = message.WhichOneof("message")
+                await self.gate.pace(self.rights.caller, VITAL if said in ("beat", "results") else CALL)
+                if said == "goodbye":
                     await self._end(said_goodbye=True)
                     return
                 self._hear(message)
@@ -241,12 +245,14 @@ class Session:
             self._say(part, "ask")
 
     async def _beat(self, beat: worker_pb2.Beat) -> None:
-        beaten = await self.desk.beat(beat, self._lease, self.worker, self.rights)
+        with taking("vital"):
+            beaten = await self.desk.beat(beat, self._lease, self.worker, self.rights)
         self._say(worker_pb2.ToWorker(beaten=beaten), "beat")
 
     async def _settle(self, results: worker_pb2.Results) -> None:
         items = read(results, self.desk.config.items_max)
-        settled = await self.desk.settling.settle(results.id, items, self.worker, self.rights)
+        with taking("vital"):
+            settled = await self.desk.settling.settle(results.id, items, self.worker, self.rights)
         for item in items:
             self._given.pop(item.job_id, None)
         self._say(worker_pb2.ToWorker(settled=settled), "results")
@@ -298,7 +304,7 @@ class Session:
     async def _know_the_caller(self) -> None:
         """The key may have been revoked since; the database may be away, and then nobody knows better."""
         with contextlib.suppress(DatabaseError, psycopg.Error):
-            caller = await self.gate.who(self.context)
+            caller = await self.gate.known(self.context)
             caller.require("work")
             self.rights.caller = caller
 

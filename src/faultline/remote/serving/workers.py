@@ -11,7 +11,7 @@ from faultline.lease import Lease
 from faultline.remote.serving.assigning import Wish
 from faultline.remote.serving.bell import Waiter
 from faultline.remote.serving.desk import Desk, trouble_of
-from faultline.remote.serving.gate import Context, Gate, unary
+from faultline.remote.serving.gate import POLL, Context, Gate, unary
 from faultline.remote.serving.granting import Granted, in_parts
 from faultline.remote.serving.problems import STOPPING, TOO_MANY, TurnedAway, answering
 from faultline.remote.serving.rights import Rights
@@ -19,7 +19,9 @@ from faultline.remote.serving.session import PART_SHARE, Session
 from faultline.remote.serving.settling import TROUBLE
 from faultline.remote.serving.translate import REASONS, claim_id, refusal
 from faultline.rpc.v1 import worker_pb2, worker_pb2_grpc
+from faultline.server.turnstile import VITAL
 from faultline.store import calls
+from faultline.store.turns import taking
 
 ANSWER_SHARE = 0.8
 """How much of a call's own deadline a long poll may take: the rest is for the answer's way."""
@@ -49,7 +51,8 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
             self.sessions.add(session)
             self._by_key[whose] += 1
             try:
-                await session.run(caller)
+                with taking(name=caller.actor):
+                    await session.run(caller)
             finally:
                 self.sessions.discard(session)
                 self._by_key[whose] -= 1
@@ -76,7 +79,7 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         await self.desk.store.run(calls.worker_stopped(request.worker))
         return worker_pb2.StopResponse()
 
-    @unary("work")
+    @unary("work", POLL)
     async def Lease(
         self, request: worker_pb2.LeaseRequest, caller: Caller, context: Context
     ) -> worker_pb2.Assignments:
@@ -118,14 +121,14 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         granted = await claiming
         await self.desk.assigner.hand_back(granted.jobs)
 
-    @unary("work")
+    @unary("work", VITAL)
     async def Heartbeat(
         self, request: worker_pb2.HeartbeatRequest, caller: Caller, context: Context
     ) -> worker_pb2.Beaten:
         lease = self.desk.lease_of(request.lease_ms)
         return await self.desk.beat(request.beat, lease, request.worker or None, self._rights(caller))
 
-    @unary("work")
+    @unary("work", VITAL)
     async def Settle(
         self, request: worker_pb2.SettleRequest, caller: Caller, context: Context
     ) -> worker_pb2.Settled:
@@ -134,7 +137,7 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
             raise _lost(settled.rest[0].refusal)
         return settled
 
-    @unary("work")
+    @unary("work", VITAL)
     async def Outcome(
         self, request: worker_pb2.OutcomeRequest, caller: Caller, context: Context
     ) -> worker_pb2.OutcomeResponse:

@@ -1,0 +1,32 @@
+"""Mutants of fair shares: each lets one key take what the others need."""
+
+from proof.mutants.mutant import Mutant, Patch
+
+FAIR = "tests/server/test_fair_shares.py"
+WHO = "tests/api/test_s2_who_may_do_what.py"
+
+MUTANTS = (
+    Mutant(
+        "long polls and heartbeats have one budget", "G13",
+        f"{FAIR}::test_a_thousand_long_polls_of_one_key_stop_no_heartbeat_of_another",
+        (
+            Patch("remote/serving/workers.py", '@unary("work", POLL)', '@unary("work", VITAL)'),
+            Patch("remote/serving/config.py", "vital_at_once_max: int = 2_000", "vital_at_once_max: int = 1_000"),
+            Patch("remote/serving/config.py", "vital_at_once_per_key: int = 500", "vital_at_once_per_key: int = 5_000"),
+        ),
+    ),
+    Mutant(
+        "one key takes all event streams", "G13", f"{FAIR}::test_one_read_key_cannot_take_all_event_streams",
+        (Patch("server/limits.py", "subscribers_per_key: int = 20", "subscribers_per_key: int = 2_000"),),
+    ),
+    Mutant(
+        "each client of the figures has them counted for itself", "G13",
+        f"{FAIR}::test_150_clients_of_stats_cost_two_questions_and_hold_up_nobody",
+        (Patch("api/shared.py", "        if self._next is None:\n", "        if True:\n"),),
+    ),
+    Mutant(
+        "connections are lent in the order of arrival", "G13",
+        f"{FAIR}::test_slow_reads_of_one_key_leave_connections_to_the_others",
+        (Patch("server/server.py", ", turns=Turns(POOL_MAX)", ""),),
+    ),
+)  # fmt: skip
