@@ -14,6 +14,7 @@ MUTANTS = (
             Patch("remote/serving/config.py", "vital_at_once_max: int = 2_000", "vital_at_once_max: int = 1_000"),
             Patch("remote/serving/config.py", "vital_at_once_per_key: int = 500", "vital_at_once_per_key: int = 5_000"),
         ),
+        red_by=("AioRpcError",),
     ),
     Mutant(
         "one key takes all event streams", "G13", f"{FAIR}::test_one_read_key_cannot_take_all_event_streams",
