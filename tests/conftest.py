@@ -34,6 +34,17 @@ LEAVE_SECONDS_MAX = 5.0
 THROW_OUT = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = %s"
 
 
+def pytest_configure() -> None:
+    """Let a Ctrl-C reach what tests start, as from a terminal.
+
+    A shell without job control starts a command that it puts in the background (`make test &`, `nohup`) with
+    SIGINT ignored, and every process below it inherits that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where processes share the tests out, files that wait are spread among files that compute.
 

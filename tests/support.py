@@ -1,5 +1,6 @@
 """Short words for tests: a job to enqueue, a lease in hand, a clock to move, rows to count."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from uuid import UUID, uuid4
 
 import psycopg
+import pytest
 
 from faultline.job import NewJob
 from faultline.lease import Lease
@@ -140,6 +142,32 @@ class Clock:
     def _run(self, sql: str, args: list[Any] | None = None) -> None:
         with psycopg.connect(self._dsn, autocommit=True) as conn:
             conn.execute(sql, args)
+
+
+class StillTime:
+    """The module `time` with a monotonic clock that only moves when it is told to: `still.now += 0.5`."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+
+def still_time(monkeypatch: pytest.MonkeyPatch, now: float = 1000.0) -> StillTime:
+    """Give every module of ours the same still clock.
+
+    A module left out would compare the real monotonic clock with ours, and then the test depends on how long
+    the machine has been up.
+    """
+    still = StillTime(now)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("faultline.") and vars(module).get("time") is time:
+            monkeypatch.setattr(module, "time", still)
+    return still
 
 
 def _one(conn: psycopg.Connection[Any], sql: str) -> Any:

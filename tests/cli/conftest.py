@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -74,8 +73,6 @@ def start() -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*words: str, **environment: str) -> subprocess.Popen[str]:
-        # As from a terminal, even where the tests themselves run in the background and ignore it.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         process = subprocess.Popen(
             [sys.executable, "-m", "faultline", *words],
             env={**os.environ, **environment},

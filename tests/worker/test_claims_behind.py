@@ -22,7 +22,7 @@ from faultline.worker.feeder import Feeder
 from faultline.worker.memory import Memory
 from faultline.worker.outage import Outage
 from faultline.worker.shelf import Shelf
-from tests.support import LEASE, enqueue, new_job
+from tests.support import LEASE, StillTime, enqueue, new_job, still_time
 from tests.support_proxy import Proxy
 from tests.worker.harness import drain, quick, registry
 
@@ -34,6 +34,13 @@ def shelf() -> Iterator[Shelf]:
     shelf = Shelf(WorkerConfig(jobs_max=10, buffer_max=2000))
     yield shelf
     shelf.board.close()
+
+
+@pytest.fixture
+def clock(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> StillTime:
+    clock = still_time(monkeypatch)
+    shelf._measured, shelf._idle_since = (clock.now, 0), None
+    return clock
 
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -350,7 +357,8 @@ class Carries:
         (2000, [300], [300, 500]), (600, [300], [300, 301]), (600, [400], [400]),
     ],
 )  # fmt: skip
-def test_claims_under_way_count_for_the_room_that_is_left(buffer_max, asked, rooms):
+def test_claims_under_way_count_for_the_room_that_is_left(monkeypatch, buffer_max, asked, rooms):
+    still_time(monkeypatch)  # else the rate is measured anew where the machine takes its time
     shelf = Shelf(WorkerConfig(jobs_max=1, buffer_max=buffer_max))
     shelf._rate = 1e6
 
@@ -368,8 +376,9 @@ def test_claims_under_way_count_for_the_room_that_is_left(buffer_max, asked, roo
         shelf.board.close()
 
 
-def test_what_a_claim_behind_others_stepped_over_is_claimed_next():
+def test_what_a_claim_behind_others_stepped_over_is_claimed_next(monkeypatch):
     """It began where the one before it would have ended, had no urgent jobs come between."""
+    still_time(monkeypatch)
     shelf, begun = Shelf(WorkerConfig(jobs_max=1, buffer_max=3000)), []
     shelf._rate = 1e6
 
@@ -430,7 +439,7 @@ def test_a_claim_that_was_taken_is_not_asked_again_though_its_line_broke(shelf):
     assert len(taken) == 1
 
 
-def test_jobs_that_are_coming_count_as_if_they_were_there(shelf):
+def test_jobs_that_are_coming_count_as_if_they_were_there(shelf, clock):
     shelf._rate = 1e6  # as fast as can be: the buffer is what bounds
 
     assert shelf.wanted() == 500
@@ -441,22 +450,14 @@ def test_jobs_that_are_coming_count_as_if_they_were_there(shelf):
     assert shelf.wanted(coming=700) == 0
 
 
-@pytest.fixture
-def clock(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    clock = [100.0]
-    monkeypatch.setattr("faultline.worker.shelf.time.monotonic", lambda: clock[0])
-    shelf._measured, shelf._idle_since = (clock[0], 0), None
-    return clock
-
-
-async def rest(shelf: Shelf, clock: list[float], pause: float, polls: int) -> None:
+async def rest(shelf: Shelf, clock: StillTime, pause: float, polls: int) -> None:
     """Two runners wait for jobs; the feeder looks some times, and then they come."""
     waiting = [asyncio.create_task(shelf.until_filled()) for _ in range(2)]
     await asyncio.sleep(0)
     for _ in range(polls):
-        clock[0] += pause / polls
+        clock.now += pause / polls
         shelf.wanted()
-    clock[0] += 0 if polls else pause
+    clock.now += 0 if polls else pause
     shelf.go_on_measuring()
     shelf.go_on_measuring()  # and more of them, before a runner had its turn
     for each in waiting:
@@ -465,7 +466,7 @@ async def rest(shelf: Shelf, clock: list[float], pause: float, polls: int) -> No
 
 def test_the_time_a_worker_waits_for_its_claims_does_not_count_against_its_runners(shelf, clock):
     for _ in range(20):
-        clock[0] += 0.01
+        clock.now += 0.01
         shelf.finished_count += 100
         asyncio.run(rest(shelf, clock, 0.02, polls=0))
         shelf.wanted()
@@ -476,9 +477,9 @@ def test_the_time_a_worker_waits_for_its_claims_does_not_count_against_its_runne
 def test_nor_is_a_worker_taken_for_fast_because_it_was_idle_for_long(shelf, clock):
     for _ in range(3):
         asyncio.run(rest(shelf, clock, 600.0, polls=5))
-        assert shelf._measured[0] <= clock[0]
+        assert shelf._measured[0] <= clock.now
         for _ in range(20):
-            clock[0] += 0.02
+            clock.now += 0.02
             shelf.finished_count += 1
             assert shelf.wanted() <= 20
 

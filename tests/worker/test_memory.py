@@ -16,7 +16,7 @@ from faultline.worker.feeder import Feeder
 from faultline.worker.memory import Memory
 from faultline.worker.outage import Outage
 from faultline.worker.shelf import Shelf
-from tests.support import LEASE, claim_many, enqueue, new_job, state_of
+from tests.support import LEASE, claim_many, enqueue, new_job, state_of, still_time
 from tests.worker.harness import drain, eventually, quick, registry, working
 
 
@@ -24,17 +24,9 @@ def row(lane: int, place: int) -> tuple[object, ...]:
     return (*[None] * 13, lane, place)
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    class Clock:
-        now = 1000.0
-
-        def monotonic(self) -> float:
-            return self.now
-
-    clock = Clock()
-    monkeypatch.setattr(memories, "time", clock)
-    return clock
+@pytest.fixture(params=[60.0, 2.0**32], ids=["just booted", "up for 136 years"])
+def clock(monkeypatch, request):
+    return still_time(monkeypatch, request.param)
 
 
 def test_what_was_passed_a_while_ago_is_stepped_over(clock):

@@ -5,7 +5,6 @@ import logging
 import time
 from datetime import timedelta
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -17,7 +16,7 @@ from faultline.store import calls
 from faultline.store.migrate import migrate
 from faultline.store.run import Store
 from faultline.worker.outage import Outage
-from tests.support import enqueue, new_job, outcomes, state_of
+from tests.support import enqueue, new_job, outcomes, state_of, still_time
 from tests.worker.conftest import TABLES
 from tests.worker.harness import RealWorker, eventually, execute, quick, rows, working
 
@@ -136,25 +135,24 @@ def _enqueued(store: Store) -> int:
 
 def test_a_worker_speaks_at_most_once_in_five_seconds(monkeypatch):
     """However often its parts meet the outage, and though the link flaps."""
-    now, said_at = [1000.0], []
+    clock, said_at = still_time(monkeypatch), []
 
     class Ear(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said_at.append(now[0])
+            said_at.append(clock.now)
 
     async def flap() -> None:
         outage = Outage(lease=15.0)
         for _ in range(300):
-            now[0] += 0.1
+            clock.now += 0.1
             outage.met(ServerUnavailable("gone"))
             outage.met(ServerUnavailable("gone"))
             outage.tell("stopping jobs")
-            now[0] += 0.1
+            clock.now += 0.1
             outage.over()
 
     ear = Ear()
     logging.getLogger("faultline.worker").addHandler(ear)
-    monkeypatch.setattr("faultline.worker.outage.time", SimpleNamespace(monotonic=lambda: now[0]))
     asyncio.run(flap())
     logging.getLogger("faultline.worker").removeHandler(ear)
 
