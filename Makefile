@@ -4,6 +4,7 @@ JOBS  ?= 4
 TESTS ?=
 ARGS  ?=
 NAME  ?= lease-race
+RUNS  ?= 10
 UV    ?= uv
 
 # Tests and proofs start thousands of processes: without bytecode on disk each would compile us anew.
@@ -23,7 +24,7 @@ PROTO_COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean \
-	prove explore mutants nemesis failpoints model properties cases prove-audit openapi proto proto-check tools test-tools demo-env dev-env model-env
+	prove soak explore mutants nemesis failpoints model properties cases prove-audit openapi proto proto-check tools test-tools demo-env dev-env model-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +65,9 @@ bench: demo-env  ## drain 20k no-op jobs and say how fast; any scenario with ARG
 
 # Proof: what `make test` is too short for. Each verb ends with a table and a verdict of its own.
 prove: explore mutants nemesis  ## the quick proofs of .ci/run: explorer, mutants, a three-minute nemesis
+
+soak: dev-env test-tools  ## the tests many times: busy cores, young and old clocks, random order (RUNS=10, TESTS=tests/sql)
+	@.venv/bin/python -m proof.soak --runs $(RUNS) --jobs $(JOBS) $(ARGS) $(TESTS)
 
 explore: demo-env  ## every interleaving of the shipped SQL over real sessions (ARGS=--quick, ARGS=--mutants)
 	@.venv/bin/python -m faultline.simulation $(ARGS)

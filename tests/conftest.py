@@ -6,6 +6,7 @@ database on a server of your own that is migrated already, to be copied.
 """
 
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -45,12 +46,24 @@ def pytest_configure() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
+def pytest_report_header() -> str | None:
+    seed = os.environ.get("FAULTLINE_TEST_ORDER")
+    return f"random order: FAULTLINE_TEST_ORDER={seed}" if seed else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where processes share the tests out, files that wait are spread among files that compute.
 
-    In the order of their names the last third of a run would be all waiting, with the cores idle.
+    In the order of their names the last third of a run would be all waiting, with the cores idle. With a seed
+    in FAULTLINE_TEST_ORDER files come in random order, and so do the tests of each: a file's own fixtures are
+    still made once. Every process has the same seed, so all of them count in the same order.
     """
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if seed := os.environ.get("FAULTLINE_TEST_ORDER"):
+        chance = random.Random(seed)
+        files = {item.nodeid.partition("::")[0]: chance.random() for item in items}
+        chance.shuffle(items)
+        items.sort(key=lambda item: files[item.nodeid.partition("::")[0]])
+    elif "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: crc32(item.nodeid.partition("::")[0].encode()))
 
 
