@@ -293,6 +293,11 @@ MUTANTS = (
         (worker("wire", "place, trace, job._key_seed,", "place, trace, bytes(8),"),),
     ),
     Mutant(
+        "behind a pooler a handler's SET reaches the next client", "G3",
+        "tests/worker/test_pooler.py::test_what_a_handler_set_ends_with_its_transaction_where_sessions_are_shared",
+        (worker("transaction", 'AS_NEW_INSIDE = f"set constraints all immediate; {AS_NEW}"', 'AS_NEW_INSIDE = "select 1"'),),
+    ),
+    Mutant(
         "an outage is a failed attempt", "G10",
         f"{BROKEN}::test_a_connection_that_breaks_inside_the_block_costs_no_attempt",
         (worker("judge", "if isinstance(error, OUTAGE):", "if isinstance(error, ZeroDivisionError):"),),

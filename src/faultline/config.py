@@ -14,7 +14,7 @@ from faultline.bounds import check_lease_for, check_queue_name, check_timeout
 from faultline.durations import format_duration
 from faultline.errors import ConfigError, InputError
 
-Pooler = Literal["none", "transaction"]
+Pooler = Literal["auto", "none", "transaction"]
 
 DEFAULT_LEASE: Final = timedelta(seconds=15)
 JOBS_MAX_MAX: Final = 10_000
@@ -29,16 +29,17 @@ class Settings:
     """What every part needs: how to reach the database, and how loudly to speak.
 
     >>> Settings.read(environment={"FAULTLINE_DSN": "postgresql://app:secret@db/shop"}).pooler
-    'none'
+    'auto'
     """
 
     dsn: str | None = field(default=None, repr=False)
-    pooler: Pooler = "none"
+    pooler: Pooler = "auto"
+    """What stands before the database; `auto` finds out when it first connects."""
     log: str = "info"
 
     def __post_init__(self) -> None:
-        if self.pooler not in ("none", "transaction"):
-            raise ConfigError(f"FAULTLINE_POOLER is `none` or `transaction`; got {self.pooler!r}")
+        if self.pooler not in ("auto", "none", "transaction"):
+            raise ConfigError(f"FAULTLINE_POOLER is `auto`, `none` or `transaction`; got {self.pooler!r}")
         if self.log.upper() not in logging.getLevelNamesMapping():
             raise ConfigError(f"FAULTLINE_LOG is debug, info, warning or error; got {self.log!r}")
 
@@ -53,9 +54,14 @@ class Settings:
         """Arguments first, then FAULTLINE_DSN, FAULTLINE_POOLER and FAULTLINE_LOG, then the defaults."""
         return cls(
             dsn=dsn or environment.get("FAULTLINE_DSN") or None,
-            pooler=cast(Pooler, pooler or environment.get("FAULTLINE_POOLER") or "none"),
+            pooler=cast(Pooler, pooler or environment.get("FAULTLINE_POOLER") or "auto"),
             log=log or environment.get("FAULTLINE_LOG") or "info",
         )
+
+    @property
+    def prepare(self) -> bool | None:
+        """Whether sessions are our own, with prepared statements and LISTEN; None: not known yet."""
+        return None if self.pooler == "auto" else self.pooler == "none"
 
     def require_dsn(self) -> str:
         """The DSN, or a ConfigError that says how to give one."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from faultline.config import Settings, WorkerConfig
 from faultline.notify import Notifier
+from faultline.store.pooler import look_for_pooler
 from faultline.supervisor.link import Link
 from faultline.task import Registry
 from faultline.watchdog.watchdog import Watchdog
@@ -41,6 +42,7 @@ async def work(
     several: its supervisor listens, watches and tells for them all. With `doors` to a server and no DSN, the
     server listens and watches.
     """
+    settings = await look_for_pooler(settings)
     wakes = link.listen if link is not None and settings.dsn is not None else None
     worker = Worker(tasks, settings, config, name, wakes, doors)
     watchdog = watchdog and settings.dsn is not None
@@ -77,7 +79,8 @@ async def work(
 
 async def _guard(worker: Worker, settings: Settings, config: WorkerConfig) -> None:
     await worker.ready.wait()
-    await Watchdog(settings.require_dsn(), worker.id, config.tick, prepare=settings.pooler == "none").run()
+    direct = settings.pooler != "transaction"
+    await Watchdog(settings.require_dsn(), worker.id, config.tick, prepare=direct).run()
 
 
 def _obey_signals(worker: Worker) -> None:

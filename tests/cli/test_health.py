@@ -105,6 +105,8 @@ def test_doctor_finds_rows_that_were_put_out_of_place(on, store, database):
         (checks.driver("binary"), "ok"),
         (checks.driver("python"), "warn"),
         (checks.pooler("none", 7, (7, 7)), "ok"),
+        (checks.pooler("auto", 7, (7, 7)), "ok"),
+        (checks.pooler("auto", 1, (7, 8)), "ok"),
         (checks.pooler("none", 1, (7, 7)), "warn"),
         (checks.pooler("none", 7, (7, 8)), "bad"),
         (checks.pooler("transaction", 1, (7, 8)), "ok"),

@@ -1,25 +1,18 @@
 """A worker with nothing to do: it costs little, and is there at once when there is something."""
 
 import asyncio
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
 import time
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from faultline.job import Job
 from faultline.store import calls
 from faultline.store.run import Store
-from scripts import tools
 from tests.support import enqueue, new_job, state_of
-from tests.worker.harness import drain, eventually, execute, quick, rows, working
+from tests.worker.harness import eventually, execute, quick, rows, working
 
 ASKED = "select coalesce(sum(calls), 0)::int from pg_stat_user_functions where schemaname = 'faultline'"
 
@@ -179,57 +172,3 @@ def test_in_pooler_mode_it_listens_not_and_prepares_nothing(database, store):
     with working(database, work, pooler="transaction") as worker:
         eventually(lambda: state_of(store, ids[-1]) == "succeeded")
         assert not worker.worker._shelf.listening
-
-
-@pytest.fixture
-def bouncer(server, database):
-    """PgBouncer in transaction mode before this test's database, with fewer sessions than connections."""
-    program = tools.find("pgbouncer")
-    if program is None:
-        pytest.skip(tools.why_not("pgbouncer"))
-    if not hasattr(server, "tcp_dsn"):
-        pytest.skip("the server is not ours, so its password is not known")
-    tmp_path = Path(tempfile.mkdtemp(prefix="faultline-pgbouncer-"))
-    tmp_path.chmod(0o755)
-    known = conninfo_to_dict(server.tcp_dsn(conninfo_to_dict(database)["dbname"]))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    settings, users = tmp_path / "pgbouncer.ini", tmp_path / "users.txt"
-    users.write_text(f'"{known["user"]}" "{known["password"]}"\n')
-    settings.write_text(
-        f"[databases]\n* = host={known['host']} port={known['port']}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
-        f"listen_port = {port}\nauth_type = plain\nauth_file = {users}\npool_mode = transaction\n"
-        f"default_pool_size = 3\nunix_socket_dir =\nignore_startup_parameters = extra_float_digits\n"
-    )
-    options = []
-    if os.geteuid() == 0:  # it refuses to run as root
-        options = ["-u", "nobody"]
-        for path in (users, settings):
-            shutil.chown(path, "nobody")
-    process = subprocess.Popen([program, *options, str(settings)], stderr=subprocess.DEVNULL)
-    dsn = make_conninfo(server.tcp_dsn(str(known["dbname"])), port=port)
-    eventually(lambda: _listens(port))
-    yield dsn
-    process.terminate()
-    process.wait()
-    shutil.rmtree(tmp_path)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as trial:
-        return trial.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_it_works_behind_pgbouncer_in_transaction_mode(bouncer, database, store):
-    async def write(job: Job) -> None:
-        async with job.transaction(result=job.id) as conn:
-            await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
-            await asyncio.sleep(0)
-
-    ids = store.run(calls.enqueue_many([new_job(task="work")] * 100))
-    writing = store.run(calls.enqueue_many([new_job(task="write")] * 20))
-
-    assert drain(bouncer, work, write, pooler="transaction") == 0
-
-    assert {store.run(calls.get(job)).result == job for job in (*ids, *writing)} == {True}
-    assert rows(database, "select count(*) from effects") == [(20,)]

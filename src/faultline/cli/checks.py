@@ -63,7 +63,7 @@ def pooler(setting: str, told_pid: int, pids: tuple[int, int]) -> Check:
     """A pooler makes up the process id it tells us; one that pools transactions also changes the backend."""
     changes = pids[0] != pids[1]
     if not changes and told_pid == pids[0]:
-        if setting == "none":
+        if setting != "transaction":
             return Check("pooler", "ok", "none: connections go straight to the server")
         return Check(
             "pooler",
@@ -73,6 +73,9 @@ def pooler(setting: str, told_pid: int, pids: tuple[int, int]) -> Check:
         )
     if setting == "transaction":
         return Check("pooler", "ok", "a pooler, as FAULTLINE_POOLER says; wake-ups come by polling")
+    if setting == "auto":
+        said = "a pooler stands in between: no prepared statements, no LISTEN, wake-ups come by polling"
+        return Check("pooler", "ok", said)
     grade: Grade = "bad" if changes else "warn"
     said = "a pooler that changes backends between transactions" if changes else "a pooler stands in between"
     return Check("pooler", grade, said, "set FAULTLINE_POOLER=transaction, or connect to the server itself")

@@ -47,7 +47,7 @@ async def _serve(terminal: Terminal, address: "Address") -> int:
 
     settings = terminal.settings()
     configure_logging(level="warning" if terminal.quiet else settings.log)
-    astore = AsyncStore(settings.require_dsn(), prepare=settings.pooler == "none", connections_max=1)
+    astore = AsyncStore(settings.require_dsn(), prepare=settings.prepare, connections_max=1)
     metrics = ServerMetrics(astore)
     endpoint = Endpoint(address, metrics.scrape)
     serving = asyncio.create_task(endpoint.run())

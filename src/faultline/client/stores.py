@@ -33,7 +33,7 @@ class Stores:
                 self._leave_the_parents()
                 if self._plain is None:
                     settings = self._settings()
-                    self._plain = Store(settings.require_dsn(), prepare=settings.pooler == "none")
+                    self._plain = Store(settings.require_dsn(), prepare=settings.prepare)
                     weakref.finalize(self, self._plain.close)  # also as the program ends
         return self._plain
 
@@ -44,9 +44,7 @@ class Stores:
         store = self._by_loop.get(loop)
         if store is None:
             settings = self._settings()
-            store = self._by_loop[loop] = AsyncStore(
-                settings.require_dsn(), prepare=settings.pooler == "none"
-            )
+            store = self._by_loop[loop] = AsyncStore(settings.require_dsn(), prepare=settings.prepare)
         return store
 
     def _leave_the_parents(self) -> None:

@@ -23,6 +23,7 @@ from faultline.server.revoked import Revoked
 from faultline.server.tls import server_context
 from faultline.server.watching import watching
 from faultline.store import calls
+from faultline.store.pooler import look_for_pooler
 from faultline.store.run import AsyncStore
 from faultline.store.turns import Turns
 
@@ -68,9 +69,10 @@ class Server:
 
     async def run(self, *, signals: bool = False) -> int:
         """Serve until told to stop, then let calls in hand end within the grace; answers the exit code."""
-        direct = self.settings.pooler == "none"
+        settings = await look_for_pooler(self.settings)
+        direct = settings.pooler != "transaction"
         store = AsyncStore(
-            self.settings.require_dsn(), prepare=direct, connections_max=POOL_MAX, turns=Turns(POOL_MAX)
+            settings.require_dsn(), prepare=direct, connections_max=POOL_MAX, turns=Turns(POOL_MAX)
         )
         try:
             keys = await store.run(calls.list_keys())

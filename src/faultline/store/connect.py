@@ -20,6 +20,7 @@ UNHEARD_MILLISECONDS_MAX = 15_000
 """How long a sent call may stay unacknowledged; keepalives say nothing while one is under way."""
 _QUOTED = re.compile(r'"[^"]*"')
 SCHEMA_QUESTION = "select * from faultline.schema_version()"
+PID_QUESTION = "select pg_backend_pid()"
 
 
 def conninfo(dsn: str, name: str = "faultline") -> str:
@@ -88,17 +89,22 @@ def cannot_connect(dsn: str, fault: psycopg.Error) -> Exception:
     )
 
 
-def greet(conn: Connection[Any]) -> None:
-    """Check that the server and its schema are ones this program can work with."""
+def greet(conn: Connection[Any]) -> bool:
+    """Check that the server and its schema are ones this program can work with.
+
+    Answers whether a pooler stands before it: that one makes up the process id it tells its clients.
+    """
     with named_errors():
         hello.judge(*(conn.execute(hello.QUESTION).fetchone() or ()))
         hello.judge_schema(conn.execute(SCHEMA_QUESTION).fetchone())
+        return conn.execute(PID_QUESTION).fetchone() != (conn.info.backend_pid,)
 
 
-async def agreet(conn: AsyncConnection[Any]) -> None:
+async def agreet(conn: AsyncConnection[Any]) -> bool:
     with named_errors():
         hello.judge(*(await (await conn.execute(hello.QUESTION)).fetchone() or ()))
         hello.judge_schema(await (await conn.execute(SCHEMA_QUESTION)).fetchone())
+        return await (await conn.execute(PID_QUESTION)).fetchone() != (conn.info.backend_pid,)
 
 
 def check_quiet(conn: Connection[Any] | AsyncConnection[Any]) -> None:

@@ -90,6 +90,11 @@ def _trouble(fault: psycopg.Error, state: str) -> Exception:
             f"the database lacks something this version of Faultline calls ({_line(fault)}); "
             "run `faultline migrate`"
         )
+    if state == "42P05":
+        return errors.ConfigError(
+            f"{_line(fault)}: a pooler shares sessions among its clients, though FAULTLINE_POOLER is none; "
+            "nothing was done; set FAULTLINE_POOLER=transaction, or connect to the server itself"
+        )
     if state.startswith(_UNAVAILABLE) or (not state and _is_of_the_line(fault)):
         return errors.ServerUnavailable(f"the server went away or refused: {_line(fault)}; try again")
     return fault

@@ -45,10 +45,10 @@ def _none_came_free() -> str:
 class Store:
     """Carries calls for plain code. Connections are made when the first call needs one."""
 
-    def __init__(self, dsn: str, *, prepare: bool = True, connections_max: int = POOL_MAX) -> None:
+    def __init__(self, dsn: str, *, prepare: bool | None = None, connections_max: int = POOL_MAX) -> None:
+        """With `prepare` left out the first connection finds out whether a pooler stands in between."""
         self.dsn = dsn
         self._prepare = prepare
-        self._options = {"autocommit": True, "prepare_threshold": 2 if prepare else None}
         self._connections_max = connections_max
         self._pool: ConnectionPool[PlainConnection] | None = None
         self._opening = Lock()
@@ -123,9 +123,11 @@ class Store:
             if self._pool is None:
                 # One connection by hand first: a pool that cannot connect only says that it waited.
                 with connect(self.dsn) as conn:
-                    greet(conn)
+                    pooled = greet(conn)
+                if self._prepare is None:
+                    self._prepare = not pooled
                 self._pool = ConnectionPool(
-                    conninfo(self.dsn), connection_class=PlainConnection, kwargs=self._options,
+                    conninfo(self.dsn), connection_class=PlainConnection, kwargs=_options(self._prepare),
                     min_size=1, max_size=self._connections_max,
                     reconnect_timeout=POOL_TRY_SECONDS, check=check_quiet, open=True,
                 )  # fmt: skip
@@ -149,19 +151,26 @@ class AsyncStore:
     """
 
     def __init__(
-        self, dsn: str, *, prepare: bool = True, connections_max: int = POOL_MAX, turns: Turns | None = None
+        self,
+        dsn: str,
+        *,
+        prepare: bool | None = None,
+        connections_max: int = POOL_MAX,
+        turns: Turns | None = None,
     ) -> None:
         self.dsn = dsn
         self._prepare = prepare
-        self._options = {"autocommit": True, "prepare_threshold": 2 if prepare else None}
         self._connections_max = connections_max
         self._pool: AsyncConnectionPool[LeanConnection] | None = None
         self._turns = turns
 
     @property
     def listens(self) -> bool:
-        """Whether LISTEN can hear: not behind a pooler that gives each transaction another session."""
-        return self._prepare
+        """Whether LISTEN can hear: not behind a pooler that gives each transaction another session.
+
+        Known after the first call.
+        """
+        return self._prepare is not False
 
     async def run(self, call: Call[T], hint: Call[Any] | None = None) -> T:
         """Carry one call, in a transaction of its own; a hint, if given, right behind its commit."""
@@ -239,10 +248,12 @@ class AsyncStore:
     async def _open(self) -> AsyncConnectionPool[LeanConnection]:
         if self._pool is None:
             async with await aconnect(self.dsn) as conn:
-                await agreet(conn)
+                pooled = await agreet(conn)
+            if self._prepare is None:
+                self._prepare = not pooled
             if self._pool is None:  # another coroutine may have opened it while we greeted
                 pool: AsyncConnectionPool[LeanConnection] = AsyncConnectionPool(
-                    conninfo(self.dsn), connection_class=LeanConnection, kwargs=self._options,
+                    conninfo(self.dsn), connection_class=LeanConnection, kwargs=_options(self._prepare),
                     min_size=1, max_size=self._connections_max,
                     reconnect_timeout=POOL_TRY_SECONDS, check=acheck_quiet, open=False,
                 )  # fmt: skip
@@ -266,6 +277,10 @@ async def _place(turns: Turns) -> Place:
             return await turns.take()
         except TimeoutError:
             raise PoolTimeout(_none_came_free()) from None
+
+
+def _options(prepare: bool) -> dict[str, Any]:
+    return {"autocommit": True, "prepare_threshold": 2 if prepare else None}
 
 
 def _in_use(pool: ConnectionPool[Any] | AsyncConnectionPool[Any] | None) -> tuple[int, int]:

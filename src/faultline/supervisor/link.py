@@ -75,7 +75,7 @@ class Link:
     def say_ready(self, worker: "Worker") -> None:
         tick = worker.config.tick.total_seconds()
         settings = worker.settings
-        self._say(Ready(worker.id, settings.dsn, tick, listens=settings.pooler == "none"))
+        self._say(Ready(worker.id, settings.dsn, tick, listens=settings.pooler != "transaction"))
 
     async def say_claimed(self, worker: "Worker") -> None:
         await worker.claimed.wait()

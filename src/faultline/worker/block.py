@@ -37,7 +37,7 @@ class Lender(NamedTuple):
     loop: asyncio.AbstractEventLoop
     pid: int
     own_session: bool
-    """Whether a connection is a session: behind a pooler it is not, and nothing can be put in order there."""
+    """Whether a connection is a session: behind a pooler it is one only until the commit."""
 
 
 class Block:

@@ -105,14 +105,14 @@ class Direct:
     @property
     def listens(self) -> bool:
         """Not behind a pooler that gives each transaction another session."""
-        return self.settings.pooler == "none"
+        return self.settings.pooler != "transaction"
 
     async def greet(self) -> None:
         async with await aconnect(self.settings.require_dsn()) as conn:
             await agreet(conn)
 
     def lines(self, config: WorkerConfig) -> Lines:
-        dsn, prepare = self.settings.require_dsn(), self.settings.pooler == "none"
+        dsn, prepare = self.settings.require_dsn(), self.settings.pooler != "transaction"
         batches, singles = Line(dsn, prepare=prepare), Line(dsn, prepare=prepare)
         claims = Line(dsn, prepare=prepare, raw_moments=True)
         self._claims[:] = [claims]
@@ -143,4 +143,4 @@ class Direct:
 def lender_of(settings: Settings, board: Board, config: WorkerConfig, loop: AbstractEventLoop) -> Lender:
     """Connections of the worker's own; where it knows no database, an error that says so."""
     pools = stores(settings.dsn, settings.pooler, threads=config.threads_max, coroutines=config.jobs_max)
-    return Lender(*pools, board, loop, os.getpid(), settings.pooler == "none")
+    return Lender(*pools, board, loop, os.getpid(), settings.pooler != "transaction")

@@ -42,7 +42,7 @@ class Loans:
     @cached_property
     def lender(self) -> Lender:
         pools = stores(self._dsn, self._pooler, threads=CONNECTIONS_MAX, coroutines=CONNECTIONS_MAX)
-        return Lender(*pools, self.board, self._loop, os.getpid(), self._pooler == "none")
+        return Lender(*pools, self.board, self._loop, os.getpid(), self._pooler != "transaction")
 
     def close(self, loop: asyncio.Runner) -> None:
         if "lender" in self.__dict__:

@@ -10,7 +10,7 @@ def stores(dsn: str | None, pooler: str, *, threads: int, coroutines: int) -> tu
     """A pool for handlers in threads and one for those in the loop, each made when first needed."""
     if dsn is None:
         return NoStore(""), NoAsyncStore("")
-    prepare = pooler == "none"
+    prepare = pooler != "transaction"
     return (
         Store(dsn, prepare=prepare, connections_max=threads),
         AsyncStore(dsn, prepare=prepare, connections_max=coroutines),

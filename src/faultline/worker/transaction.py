@@ -24,6 +24,13 @@ RESOLVE_PAUSE = 0.1
 AS_NEW = "reset session authorization; reset all; unlisten *; select pg_advisory_unlock_all(); discard temp;"
 """What a handler left in its session, the next one must not find: a role, a search_path, a lock."""
 
+AS_NEW_INSIDE = f"set constraints all immediate; {AS_NEW}"
+"""The same inside the transaction: behind a pooler its session is another client's from the commit on.
+
+Before the completion, which sets for itself what it needs; and behind what is deferred to the commit, which
+may look at the handler's own settings.
+"""
+
 
 class WorkTransaction(Block):
     """One block of a handler.
@@ -93,6 +100,9 @@ class WorkTransaction(Block):
             self._check_deadline()
             self._check_begun()
             reach("commit.sending")
+            if not self._lender.own_session:
+                with named_errors():
+                    self._conn.execute(AS_NEW_INSIDE, prepare=False)
             Store.run_in(self._conn, calls.complete(self._hand.lease, self._result))
         except OUTAGE:
             raise
@@ -191,6 +201,9 @@ class WorkTransaction(Block):
             self._check_deadline()
             self._check_begun()
             reach("commit.sending")
+            if not self._lender.own_session:
+                with named_errors():
+                    await self._conn.execute(AS_NEW_INSIDE, prepare=False)
             await AsyncStore.run_in(self._conn, calls.complete(self._hand.lease, self._result))
         except OUTAGE:
             raise
