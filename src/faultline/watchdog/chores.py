@@ -14,6 +14,7 @@ from faultline.store import calls
 from faultline.store.line import Line
 from faultline.telemetry import emit
 from faultline.telemetry.events import tell
+from faultline.telemetry.seldom import Seldom
 
 log = logging.getLogger("faultline.watchdog")
 
@@ -41,6 +42,12 @@ RESIGN_SECONDS_MAX = 1.0
 
 SHARE = 20
 """Walking the lanes takes at most one twentieth of a core: after it, a rest of twenty times its time."""
+
+
+TELL_AGAIN = 60.0
+"""Seconds between two lines about the same failure of the same chore."""
+
+_seldom = Seldom(TELL_AGAIN)
 
 
 class Rounds:
@@ -159,9 +166,10 @@ async def _alone(name: str, chore: Awaitable[Any]) -> None:
         raise  # nothing that follows could be done either
     except ServerUnavailable as trouble:
         log.debug("%s could not be done now: %s", name, trouble)
-    except Exception:
+    except Exception as error:
         tell("chore_failed", chore=name)
-        log.exception("%s failed; it gets its next turn as usual", name)
+        if _seldom.allows(f"{name} {type(error).__name__}"):
+            log.exception("%s failed; it gets its next turn as usual", name)
 
 
 async def reap(line: Line) -> None:

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 import random
-import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from faultline.errors import PermissionDenied
 from faultline.store.line import OUTAGE, Line
+from faultline.telemetry.seldom import Seldom
 from faultline.watchdog import chores
 
 log = logging.getLogger("faultline.watchdog")
@@ -26,7 +26,7 @@ async def every(period: float, chore: Chore, name: str, first_after: float = 0.0
     outlive them. An outage is the worker's to tell; here it is only waited out.
     """
     await asyncio.sleep(first_after)
-    tell_at = float("-inf")
+    seldom = Seldom(TELL_AGAIN)
     while True:
         rest = None
         try:
@@ -35,13 +35,13 @@ async def every(period: float, chore: Chore, name: str, first_after: float = 0.0
             log.debug("%s waits for the database: %s", name, trouble)
         except PermissionDenied as refused:
             # The next turn will not be allowed either: a line now and then, not a trace a second.
-            if time.monotonic() >= tell_at:
-                tell_at = time.monotonic() + TELL_AGAIN
+            if seldom.allows("refused"):
                 log.error(
                     "%s is not allowed, others may do it; it needs faultline_watchdog: %s", name, refused
                 )
-        except Exception:
-            log.exception("%s failed; it gets its next turn as usual", name)
+        except Exception as error:
+            if seldom.allows(type(error).__name__):
+                log.exception("%s failed; it gets its next turn as usual", name)
         await asyncio.sleep((period if rest is None else rest) * random.uniform(0.9, 1.0))
 
 

@@ -13,6 +13,7 @@ from psycopg.rows import tuple_row
 from faultline.args import encode_result
 from faultline.errors import (
     AlreadySettled,
+    DatabaseError,
     FaultlineError,
     LeaseLost,
     LossReason,
@@ -24,8 +25,17 @@ from faultline.errors import (
 )
 from faultline.store.run import AsyncStore, Store
 from faultline.telemetry import emit
+from faultline.telemetry.seldom import Seldom
 from faultline.worker.board import Board
 from faultline.worker.hand import Hand
+from faultline.worker.trouble import told
+
+log = logging.getLogger("faultline.worker")
+
+REFUSED = (DatabaseError, psycopg.Error)
+"""What may be no fault of the handler when its commit meets it."""
+
+_seldom = Seldom(5.0)
 
 
 class Lender(NamedTuple):
@@ -121,6 +131,17 @@ class Block:
                 lost = LeaseLost(self._hand.job_id, self._hand.token, None, "settled")
                 self._remember(lost)
                 raise lost from broken
+
+    def _cannot_record(self, refused: Exception) -> ServerUnavailable:
+        """The database records no success at all just now: the attempt has not failed, it is given back."""
+        if _seldom.allows(""):
+            log.warning(
+                "the success of job %d (%s) could not be recorded, so its job.transaction() was rolled back; "
+                "it is tried again: %s", self._hand.job_id, self._hand.job.task, told(refused),
+            )  # fmt: skip
+        return ServerUnavailable(
+            f"its success could not be recorded, so nothing of job.transaction() was committed: {refused}"
+        )
 
     def _give_up_if_late(self, trouble: Exception) -> None:
         """Past our own deadline: hands off, and let the watchdog decide."""

@@ -208,7 +208,7 @@ class Feeder:
             claim.stepped_over = bool(claim.begins)
             call = self._call(claim.id, queues, room, claim.begins, span)
         try:
-            rows = await self.outage.outlast(lambda: claim.ask(call))
+            rows = await self.outage.outlast(lambda: claim.ask(call), refusals=True)
         finally:
             self._ahead.remove(claim)
         if rows:
@@ -244,7 +244,7 @@ class Feeder:
         """Claimed before an outage, learnt of after it: beat once, and start only what is still ours."""
         leases = sorted(Lease(row[0], row[1], claim, self._lease, 0.0) for row in rows)
         beats = await self.outage.outlast(
-            lambda: self.line.run(calls.heartbeat(leases, self.shelf.config.lease_for))
+            lambda: self.line.run(calls.heartbeat(leases, self.shelf.config.lease_for)), refusals=True
         )
         held = {beat.job_id for beat in beats if beat.answer in ("held", "busy")}
         return [row for row in rows if row[0] in held]

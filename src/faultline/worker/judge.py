@@ -10,6 +10,7 @@ from faultline.store.line import OUTAGE
 from faultline.task import MAX_CRASHES
 from faultline.telemetry import describe_error, shortened
 from faultline.worker.hand import Hand
+from faultline.worker.trouble import is_of_all
 
 UNKNOWN_TASK_PAUSE = timedelta(seconds=15)
 UNKNOWN_TASK_FOR = timedelta(days=1)
@@ -18,6 +19,8 @@ STILL_RUNNING_PAUSE = timedelta(seconds=1)
 AWAY_PAUSE = timedelta(seconds=1)
 REASON_BYTES_MAX = 4096
 """What is kept of why a job died; the middle of a longer text is left out."""
+REFUSED_PAUSE = timedelta(seconds=10)
+"""The same where somebody has to mend something first: rights, or a schema."""
 
 
 def after_raise(hand: Hand, error: BaseException) -> Outcome | LeaseLost:
@@ -28,7 +31,8 @@ def after_raise(hand: Hand, error: BaseException) -> Outcome | LeaseLost:
         return after_refusal(error)
     if isinstance(error, OUTAGE):
         # The database was away, which is no fault of the job: its attempt is given back.
-        return Snooze(AWAY_PAUSE, f"the database went away during the attempt: {error}")
+        pause = REFUSED_PAUSE if error.__cause__ is not None and is_of_all(error.__cause__) else AWAY_PAUSE
+        return Snooze(pause, f"the database went away during the attempt: {error}")
     return outcome_of(hand, error)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from faultline.store.line import OUTAGE
+from faultline.worker.trouble import can_be_mended, told
 
 log = logging.getLogger("faultline.worker")
 T = TypeVar("T")
@@ -35,12 +36,18 @@ class Outage:
         return self._pause * random.uniform(0.5, 1.0)
 
     def met(self, trouble: Exception) -> None:
+        """An outage, or a refusal that others can mend."""
         if self.since is None:
             self.since = time.monotonic()
             self._hush()
-        self._told |= self.tell(
-            "%s is away, jobs in hand are kept and tried again: %s", self._far_side, trouble
-        )
+        if isinstance(trouble, OUTAGE):
+            said = self.tell("%s is away, jobs in hand are kept and tried again: %s", self._far_side, trouble)
+        else:
+            said = self.tell(
+                "%s refuses a call of this worker, jobs in hand are kept and tried again: %s",
+                self._far_side, told(trouble),
+            )  # fmt: skip
+        self._told |= said
 
     def tell(self, text: str, *facts: object) -> bool:
         """A line that outages bring, if none was said in the last five seconds."""
@@ -69,13 +76,19 @@ class Outage:
             self._owes_news.cancel()
             self._owes_news = None
 
-    async def outlast(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do `work`, again and again until the database lets it be done."""
+    async def outlast(self, work: Callable[[], Awaitable[T]], *, refusals: bool = False) -> T:
+        """Do `work`, again and again until the database lets it be done.
+
+        With `refusals` also through errors that somebody has to mend: rights that were revoked, a server
+        that takes no writes. A worker that has begun outlives them; one that begins says them and ends.
+        """
         while True:
             try:
                 result = await work()
                 self.over()
                 return result
-            except OUTAGE as trouble:
+            except Exception as trouble:
+                if not (isinstance(trouble, OUTAGE) or (refusals and can_be_mended(trouble))):
+                    raise
                 self.met(trouble)
                 await asyncio.sleep(self.pause())

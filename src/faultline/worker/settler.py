@@ -5,8 +5,11 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass
 from typing import Any
+
+import psycopg
 
 from faultline.errors import CannotConnect, FaultlineError, LeaseLost, OutcomeUnknown
 from faultline.failpoints import reach
@@ -22,6 +25,7 @@ from faultline.worker.judge import unknown_for_long
 from faultline.worker.outage import Outage
 from faultline.worker.settle import ended_as, is_recorded, settle, settle_many
 from faultline.worker.shelf import Shelf
+from faultline.worker.trouble import can_be_mended, is_of_all, is_the_handlers, nobodys
 
 log = logging.getLogger("faultline.worker")
 
@@ -42,8 +46,28 @@ ONE_WAIT = 1.0
 ONE_WAIT_MAX = 60.0
 """How long one single settling may wait for its row before the others get their turn; doubled at each try."""
 
+PUT_OFF_FIRST = 0.05
+PUT_OFF_MAX = 5.0
+"""Seconds after which what the database refused to record is sent again: twice as long each time, and never
+over a third of a lease."""
+
+TRY_ONE_AFTER = 10.0
+"""While outcomes are refused claims are held back: in so many seconds one job is tried."""
+
+WHY_HELD_BACK = "outcomes"
+
 Said = tuple[Hand, Outcome | LeaseLost, int]
 """What is to be recorded singly, and how often it was sent before without an answer."""
+
+
+@dataclass
+class Unrecorded:
+    """What the database refuses to record, for a reason that is not the job's."""
+
+    since: float
+    tries: int = 0
+    unanswered: bool = False
+    """A reply was lost before: it may be recorded."""
 
 
 class Settler:
@@ -66,6 +90,7 @@ class Settler:
         self._next = asyncio.Lock()
         self._at_work = 0
         self._batch_size = shelf.config.settle_batch
+        self.unrecorded: dict[Hand, Unrecorded] = {}
 
     async def warm_up(self) -> None:
         """Connect, and have the server make its plans, before there is anything to record.
@@ -160,19 +185,55 @@ class Settler:
             reach("settle.sending")
             answers = await line.run_in_line(settle_many(batch, self.worker))
         except Exception as trouble:  # rows will tell which of them got through, one by one
-            if isinstance(trouble, OUTAGE):
-                self.outage.met(trouble)
-            refused_whole = isinstance(trouble, FaultlineError) and not isinstance(trouble, OUTAGE)
-            unsent = refused_whole or isinstance(trouble, CannotConnect)
-            for hand in batch:
-                assert hand.outcome is not None
-                self._take_singly(hand, hand.outcome, tries=0 if unsent else 1)
+            self._divide(batch, trouble)
             return
         self.outage.over()
+        self._recorded(batch)
         if tracing.tracer is not None:
             tracing.settled([hand.span for hand in batch], began)
         reach("acked")
         self.shelf.drop(*(self._got_through(batch, answers) if answers else batch))
+
+    def _divide(self, batch: list[Hand], trouble: Exception) -> None:
+        """A batch that was not recorded as one: each of it by itself, unless all would meet the same."""
+        if isinstance(trouble, OUTAGE):
+            self.outage.met(trouble)
+        answered = isinstance(trouble, FaultlineError | psycopg.Error) and not isinstance(trouble, OUTAGE)
+        unsent = answered or isinstance(trouble, CannotConnect)
+        for hand in batch:
+            assert hand.outcome is not None
+            if is_of_all(trouble):
+                self._put_off(hand, hand.outcome, trouble)
+            else:
+                self._take_singly(hand, hand.outcome, tries=0 if unsent else 1)
+
+    def _put_off(self, hand: Hand, outcome: Outcome | LeaseLost, trouble: Exception) -> None:
+        """Keep an outcome, and its lease, until the database takes it; meanwhile claim little."""
+        kept = self.unrecorded.setdefault(hand, Unrecorded(time.monotonic()))
+        kept.tries += 1
+        self.outage.met(trouble)
+        lease = self.shelf.config.lease_for.total_seconds()
+        pause = min(PUT_OFF_FIRST * 2 ** min(kept.tries, 10), PUT_OFF_MAX, lease / 3)
+        self.shelf.hold_back(WHY_HELD_BACK, TRY_ONE_AFTER)
+        self._at_work += 1
+        asyncio.get_running_loop().call_later(pause, self._send_again, hand, outcome)
+
+    def _send_again(self, hand: Hand, outcome: Outcome | LeaseLost) -> None:
+        self._at_work -= 1
+        kept = self.unrecorded.get(hand)
+        if kept is not None and kept.unanswered:
+            self._take_singly(hand, outcome, tries=1)
+        elif isinstance(outcome, LeaseLost):
+            self._take_singly(hand, outcome)
+        else:
+            self.take(hand, outcome)
+
+    def _recorded(self, hands: Iterable[Hand]) -> None:
+        """The database takes outcomes; if it did not before, that is over."""
+        if self.unrecorded:
+            for hand in hands:
+                self.unrecorded.pop(hand, None)
+        self.shelf.hold_back_no_more(WHY_HELD_BACK)
 
     def _got_through(self, batch: list[Hand], answers: list[Answer]) -> list[Hand]:
         """Those whose lease has ended by this call; who is busy comes again in a later batch."""
@@ -214,12 +275,36 @@ class Settler:
             hand.ended_as = "unknown"
             log.error("%s", unknown)
         except Exception as error:
-            if not isinstance(outcome, Failed | LeaseLost):
+            if isinstance(outcome, Outcome) and is_the_handlers(outcome, error):
                 self._take_singly(hand, Failed(describe_error(error)))
+                return
+            if not await self._is_hopeless(hand, outcome, error):
+                self._put_off(hand, outcome, error)
                 return
             hand.ended_as = "unsettled"
             log.exception("job %d could not be settled; its lease runs out, and others try it", hand.job.id)
+        self._recorded([hand])
         self.shelf.drop(hand)
+
+    async def _is_hopeless(self, hand: Hand, outcome: Outcome | LeaseLost, error: Exception) -> bool:
+        """Whether it is this job alone that cannot be settled, for a lease by now.
+
+        A pacemaker that went on beating would keep it from all others. What every call meets is waited out.
+        """
+        kept = self.unrecorded.get(hand)
+        if not can_be_mended(error):
+            return True
+        if kept is None or is_of_all(error) or time.monotonic() - kept.since < hand.lease_for:
+            return False
+        if isinstance(outcome, LeaseLost):
+            return True  # there is no lease to keep; the refusal itself stands
+        try:
+            await self.single_line.run(settle(nobodys(), outcome))
+        except LeaseLost:
+            return True  # the verb works, and refuses what it should
+        except Exception:
+            return False
+        return False
 
     async def _say(self, hand: Hand, outcome: Outcome | LeaseLost, tries: int) -> None:
         """Send one outcome.
@@ -235,10 +320,16 @@ class Settler:
             nonlocal unanswered
             if unanswered and await self._is_told(hand, outcome):
                 return
-            unanswered = True
+            unanswered = False
             reach("release.sending" if isinstance(outcome, Released) else "settle_one.sending")
             final = await self._reconsidered(hand, outcome)
-            hand.ended_as = ended_as(final, await self.single_line.run(settle(hand.lease, final)))
+            call, unanswered = settle(hand.lease, final), True
+            try:
+                hand.ended_as = ended_as(final, await self.single_line.run(call))
+            except Exception as error:
+                # Any other says that it was not recorded, except a server's word for what only its log tells.
+                unanswered = isinstance(error, OUTAGE) or type(error) is FaultlineError
+                raise
             if isinstance(final, Crashed):
                 self._tell_crashed(hand, final)
 
@@ -249,6 +340,10 @@ class Settler:
             reach("release.sent" if isinstance(outcome, Released) else "settled")
         except LeaseLost as lost:
             await self._record_refusal(hand, lost)
+        except Exception:
+            if unanswered:
+                self.unrecorded.setdefault(hand, Unrecorded(time.monotonic())).unanswered = True
+            raise
 
     def _tell_crashed(self, hand: Hand, crashed: Crashed) -> None:
         tell("job_crashed", queue=hand.job.queue, task=hand.job.task, signature=crashed.signature)

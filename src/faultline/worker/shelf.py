@@ -1,6 +1,7 @@
 """What a worker has in hand: jobs to be started, jobs running, and how much room is left."""
 
 import asyncio
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable
@@ -44,6 +45,9 @@ class Shelf:
         """How often somebody said so."""
         self.eager: Callable[[], None] | None = None
         """Called at the first wake-up, and then no more: a feeder that rests has its claim at hand."""
+        self._held_back: dict[str, float] = {}
+        """Why no jobs are claimed though there is room, each with the seconds after which one is tried."""
+        self._trial_at = 0.0
         self.listening = False
         """Wake-ups can be heard, so there is no need to look often."""
         self._limited = frozenset(queue for queue, limit in config.queues.items() if limit is not None)
@@ -72,6 +76,8 @@ class Shelf:
         if self._limited:
             self.in_queue.update(hand.job.queue for hand in hands if hand.job.queue in self._limited)
         self.buffer.extend(hands)
+        if self._held_back:
+            self._await_trial()
 
     async def until_filled(self) -> None:
         """Wait for a job on the shelf. Somebody else may have it by then: look again."""
@@ -127,6 +133,8 @@ class Shelf:
         Never more than fits, and nothing while enough of it is still there, or coming, or while most of the
         room is taken by outcomes that are being recorded: a few large claims cost less than many small ones.
         """
+        if self._held_back:
+            return self._wanted_on_trial(coming)
         ahead, waiting = self._ahead(), len(self.buffer) + coming
         self._low_mark = max(ahead // 2, ahead - CLAIM_MAX)
         free = self.config.jobs_max - len(self.running) - len(self.abandoned)
@@ -135,6 +143,27 @@ class Shelf:
             return 0
         most = room if self.left is None else min(room, self.left - coming)
         return max(0, min(missing, most, CLAIM_MAX))
+
+    def _wanted_on_trial(self, coming: int) -> int:
+        """While claims are held back: nothing, or, when it is time, one job that shows how things are."""
+        busy = coming or self.buffer or self.running or not self.board.room
+        return 0 if busy or time.monotonic() < self._trial_at else 1
+
+    def hold_back(self, why: str, trial_after: float = math.inf) -> None:
+        """Claim nothing, since jobs could not be kept, or not recorded; after a while one is tried."""
+        if why not in self._held_back:
+            self._held_back[why] = trial_after
+            self._await_trial()
+
+    def hold_back_no_more(self, why: str) -> None:
+        if self._held_back.pop(why, None) is not None:
+            self.hungry.set()
+
+    def _await_trial(self) -> None:
+        wait = max(self._held_back.values())
+        self._trial_at = time.monotonic() + wait
+        if wait < math.inf:
+            asyncio.get_running_loop().call_later(wait + 0.01, self.hungry.set)
 
     def ask_for_more(self) -> None:
         """Wake the feeder when the buffer runs low; told once in a few jobs, and when a lease has ended."""

@@ -8,14 +8,15 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection, Connection, IsolationLevel
 
-from faultline.errors import ServerUnavailable
+from faultline.errors import LeaseLost, ServerUnavailable
 from faultline.failpoints import reach
 from faultline.store import calls
 from faultline.store.faults import named_errors
 from faultline.store.line import OUTAGE
 from faultline.store.run import AsyncStore, Store
-from faultline.worker.block import Block, Lender, check_loop
+from faultline.worker.block import REFUSED, Block, Lender, check_loop
 from faultline.worker.hand import Hand
+from faultline.worker.trouble import nobodys
 
 FENCE_FIRST = (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE)
 
@@ -92,8 +93,23 @@ class WorkTransaction(Block):
             self._conn.close()  # if its backend lives, it lets go of the row, and the rows can answer
             self._give_back()
             self._resolve(broken)
+        except REFUSED as refused:
+            self._give_back()
+            if not self._records_any():
+                raise self._cannot_record(refused) from refused
+            raise
         finally:
             self._hand.committing = False
+
+    def _records_any(self) -> bool:
+        """Whether successes can be recorded, over another connection, with nothing of the handler's in it."""
+        try:
+            self._lender.store.run(calls.complete(nobodys(), None))
+        except LeaseLost:
+            return True
+        except REFUSED:
+            return False
+        return True
 
     def _complete(self) -> None:
         try:
@@ -193,8 +209,22 @@ class WorkTransaction(Block):
             await self._conn.close()
             await self._agive_back()
             await self._aresolve(broken)
+        except REFUSED as refused:
+            await self._agive_back()
+            if not await self._arecords_any():
+                raise self._cannot_record(refused) from refused
+            raise
         finally:
             self._hand.committing = False
+
+    async def _arecords_any(self) -> bool:
+        try:
+            await self._lender.astore.run(calls.complete(nobodys(), None))
+        except LeaseLost:
+            return True
+        except REFUSED:
+            return False
+        return True
 
     async def _acomplete(self) -> None:
         try:

@@ -23,10 +23,11 @@ from faultline.store.listen import Wakes
 from faultline.store.news import cancelled_in
 from faultline.task import Registry
 from faultline.telemetry import emit, install_context
+from faultline.worker.beats import BeatsWatch
 from faultline.worker.cancels import Cancels
 from faultline.worker.children import Children
 from faultline.worker.companion import Companion
-from faultline.worker.doors import Direct, Doors, Lines
+from faultline.worker.doors import Carrier, Direct, Doors, Lines
 from faultline.worker.feeder import Feeder
 from faultline.worker.hand import Hand
 from faultline.worker.outage import Outage
@@ -46,6 +47,9 @@ SETTLE_WAIT = 5.0
 
 PARTS_WAIT = 2.0
 """How long a leaving worker waits for its own parts, and for handlers that will not be cancelled."""
+
+LET_GO_WAIT = 3.0
+"""How long it then tries to give back what it could not record."""
 
 EXIT_UNSETTLED = 1
 EXIT_FAILED = 1
@@ -135,6 +139,7 @@ class Worker:
             raise
         finally:
             await asyncio.gather(self._children.close(), self._suspects.close())
+            await self._let_go(lines.singles)
             await companion.stop()
             await self._goodbye(lines)
             self._shelf.board.close()
@@ -177,7 +182,8 @@ class Worker:
         overseer = Overseer(self._shelf, outage, self.id)
         self._cancels = Cancels(self._shelf, settler.single_line, self.id)
         telling = Telling(self._shelf, settler.single_line, outage, companion, self._lender, self.id)
-        parts = [*settler.runs(), overseer.run(), companion.watch(), telling.run()]
+        beats = BeatsWatch(self._shelf, settler.single_line, outage, self.id)
+        parts = [*settler.runs(), overseer.run(), companion.watch(), telling.run(), beats.run()]
         parts.append(self._cancels.run())
         async with _together(parts), _together([runners.run() for _ in range(self.config.jobs_max)]) as stuck:
             async with _together([feeder.run(), *self._ears(outage)]):
@@ -240,10 +246,25 @@ class Worker:
         await _until(lambda: not shelf.running and settler.idle, SETTLE_WAIT)
         if shelf.in_hand:
             log.warning(
-                "%d jobs could not be settled before leaving; their leases run out and others take them",
+                "%d jobs could not be settled before leaving; they are given back if the database lets us, "
+                "else their leases run out",
                 shelf.in_hand,
             )
             self.exit_code = self.exit_code or EXIT_UNSETTLED
+
+    async def _let_go(self, line: Carrier) -> None:
+        """Give back what is still held, so that others need not wait for its lease to run out.
+
+        What was recorded and not answered the fence refuses; what would not stop is still at work.
+        """
+        at_work = {(hand.job_id, hand.token) for hand in self._shelf.running}
+        held = [lease for _, _, lease in self._shelf.board.held()]
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(LET_GO_WAIT):
+                for lease in held:
+                    if (lease.job_id, lease.token) not in at_work:
+                        with contextlib.suppress(LeaseLost):
+                            await line.run(calls.release(lease, "its worker had to leave"))
 
     async def _goodbye(self, lines: Lines) -> None:
         with contextlib.suppress(Exception):

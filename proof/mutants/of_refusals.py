@@ -1,0 +1,55 @@
+"""Mutants of what a worker does when the database answers and refuses: rights, limits, damage."""
+
+from proof.mutants.mutant import Mutant, worker
+
+REFUSED = "tests/worker/test_refused_calls.py"
+
+MUTANTS = (
+    Mutant(
+        "a success that cannot be recorded is recorded as a failure",
+        "G10",
+        f"{REFUSED}::test_a_success_waits_for_the_right_to_record_it",
+        (
+            worker(
+                "trouble",
+                "return outcome.result is not None and isinstance(trouble, InputError)",
+                "return True",
+            ),
+            worker("settler", "            if is_of_all(trouble):\n", "            if False:\n"),
+        ),
+    ),
+    Mutant(
+        "a refused claim is the worker's end",
+        "G10",
+        f"{REFUSED}::test_a_worker_outlives_rights_that_are_revoked",
+        (worker("feeder", "lambda: claim.ask(call), refusals=True", "lambda: claim.ask(call)"),),
+        red_by=("PermissionDenied",),
+    ),
+    Mutant(
+        "claims go on while nothing can be recorded",
+        "G10",
+        f"{REFUSED}::test_a_success_waits_for_the_right_to_record_it",
+        (worker("settler", "        self.shelf.hold_back(WHY_HELD_BACK, TRY_ONE_AFTER)\n", ""),),
+    ),
+    Mutant(
+        "claims go on while no lease can be renewed",
+        "G10",
+        f"{REFUSED}::test_a_lease_that_cannot_be_renewed_costs_no_attempt_and_is_not_taken_again_at_once",
+        (worker("beats", "            self.shelf.hold_back(WHY)\n", ""),),
+    ),
+    Mutant(
+        "a transaction whose success cannot be recorded has failed",
+        "G10",
+        f"{REFUSED}::test_a_transaction_whose_success_cannot_be_recorded_has_not_failed",
+        (
+            worker("transaction", "if not self._records_any():", "if False:"),
+            worker("transaction", "if not await self._arecords_any():", "if False:"),
+        ),
+    ),
+    Mutant(
+        "a worker that ends on a bug keeps its leases",
+        "G10",
+        f"{REFUSED}::test_a_worker_that_ends_on_a_bug_gives_its_leases_back",
+        (worker("worker", "            await self._let_go(lines.singles)\n", ""),),
+    ),
+)
