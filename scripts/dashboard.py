@@ -84,6 +84,7 @@ ROWS: dict[str, list[Panel]] = {
     "Database": [
         ("Last round", "s", {"age": "max (faultline_round_age_seconds)"}, "Without rounds no lost lease comes back."),
         ("Rounds", "ops", {"rounds": rate("faultline_watchdog_rounds_total"), "leaders": "sum (faultline_watchdog_leads)"}, ""),
+        ("Clock and timeline", "short", {"set {{direction}}": "sum by (direction) (increase(faultline_clock_steps_total[$__range]))", "timelines": "sum (increase(faultline_timeline_changes_total[$__range]))"}, "Times the clock was set, and promotions."),
         ("Oldest transaction", "s", {"age": "max (faultline_oldest_transaction_seconds)"}, "It keeps dead rows from being removed."),
         ("Dead rows", "short", {"{{table}}": "max by (table) (faultline_table_dead_rows)"}, ""),
         ("Rows", "short", {"{{table}}": "max by (table) (faultline_table_rows)"}, ""),

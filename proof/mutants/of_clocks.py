@@ -1,7 +1,9 @@
 """Mutants of what is taken for stopped, and of clocks that stand still or jump."""
 
-from proof.mutants.mutant import Mutant, worker
+from proof.mutants.mutant import Mutant, Patch, sql, worker
 
+OUTAGE = "tests/promises/test_06_an_outage_is_not_a_crash.py"
+STEPS = "tests/sql/test_clock_steps.py"
 BLOCKED = "tests/worker/test_blocked_loop.py"
 PACEMAKER = "tests/worker/test_pacemaker.py"
 
@@ -35,5 +37,50 @@ MUTANTS = (
         "a worker that woke with its pacemaker loses its children at once", "G8",
         f"{BLOCKED}::test_while_the_loop_turns_it_ends_its_children_itself",
         (worker("guardian", "if self._still < STILL_LOOKS:", "if False:"),),
+    ),
+    Mutant(
+        "a gap is measured by the default lease alone", "G10",
+        f"{OUTAGE}::test_after_a_gap_each_lease_has_its_own_time_again",
+        (sql("reap", "and (calm or", "and (true or"),),
+    ),
+    Mutant(
+        "nobody knows which leases a worker asks for", "G10",
+        f"{OUTAGE}::test_after_a_gap_each_lease_has_its_own_time_again",
+        (sql("worker_seen", "lease_for = worker_seen.lease", "lease_for = null"),),
+    ),
+    Mutant(
+        "a short gap ends what a long one before it began", "G10",
+        f"{OUTAGE}::test_a_second_gap_does_not_end_what_the_first_began",
+        (sql("round", "then greatest(last.gap, passed) else passed end", "then passed else passed end"),),
+    ),
+    Mutant(
+        "a gap puts off the reaping of leases that it cannot have hurt", "G8",
+        f"{OUTAGE}::test_a_gap_that_is_short_for_a_lease_does_not_put_off_its_reaping",
+        (sql("reap", "or last.gap <= faultline.lease_of(job.lease_for, job.claimed_by) / 2", "or false"),),
+    ),
+    Mutant(
+        "a clock set forward takes live jobs at their deadlines", "G10",
+        f"{STEPS}::test_set_forward_live_jobs_that_beat_are_not_taken",
+        (sql("round", "perform faultline.shift_deadlines(passed, last.round_at);", "null;"),),
+    ),
+    Mutant(
+        "a clock set back makes every lease longer", "G8",
+        f"{STEPS}::test_set_back_a_killed_workers_jobs_come_back_within_a_lease",
+        (sql("round", "perform faultline.clock_set_back(-back, at, at - round.tick * 3);", "null;"),),
+    ),
+    Mutant(
+        "a clock set back moves what somebody chose", "G5",
+        f"{STEPS}::test_set_back_a_moment_that_somebody_chose_stays",
+        (sql("clock_set_back", "where job.token > 0 and job.run_at", "where job.run_at"),),
+    ),
+    Mutant(
+        "a clock set back moves what was measured since", "G5",
+        f"{STEPS}::test_set_back_a_claim_of_the_new_clock_keeps_its_lease_and_deadline",
+        (sql("clock_set_back", "where job.id = held.id and not held.newer", "where job.id = held.id"),),
+    ),
+    Mutant(
+        "a watchdog that stood still tells of a clock that was set", "G5",
+        "tests/watchdog/test_steps.py::test_our_own_standing_still_is_no_step",
+        (Patch("watchdog/steps.py", "if made.last_at is not None and", "if False and"),),
     ),
 )  # fmt: skip

@@ -44,7 +44,8 @@ truncate faultline.active, faultline.later, faultline.dead, faultline.ledger, fa
          faultline.keys, faultline.lanes, faultline.queues, still.effects;
 update still.clock set moment = '2030-01-01 00:00+00';
 select setseed(0.5);  -- chance decides which lane a claim looks at first: the same chance each time
-update faultline.rounds set round_at = '-infinity', hold_until = '-infinity', walked_at = '-infinity';
+update faultline.rounds
+set round_at = '-infinity', hold_until = '-infinity', walked_at = '-infinity', gap_at = '-infinity';
 """
 
 SERVER: Final = {

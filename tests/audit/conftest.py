@@ -25,7 +25,10 @@ class House:
         for table in TABLES:
             self.db.execute(f"delete from faultline.{table}".encode())
         self.db.execute("select setval('faultline.places', 1, false), setval('faultline.tokens', 1, false)")
-        self.db.execute("update faultline.rounds set hold_until = '-infinity', walked_at = '-infinity'")
+        self.db.execute(
+            "update faultline.rounds"
+            " set hold_until = '-infinity', gap_at = '-infinity', walked_at = '-infinity'"
+        )
         self.db.execute("update test_clock.skew set skew = '0'")
         self.db.execute("drop table if exists effects")
 

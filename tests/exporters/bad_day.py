@@ -48,7 +48,7 @@ def too_late(job: Job, dsn: str) -> None:
             [job.id],
         )
         with conn.transaction():
-            conn.execute("update faultline.rounds set hold_until = '-infinity'")
+            conn.execute("update faultline.rounds set hold_until = '-infinity', gap_at = '-infinity'")
             conn.execute("select from faultline.reap()")
             conn.execute("select from faultline.retry_now(%s)", [job.id])
             row = conn.execute(

@@ -132,3 +132,136 @@ def test_a_round_comes_once_a_tick(store, clock):
     assert store.run(calls.round_(TICK)) is False
     clock.advance(TICK * 0.2)
     assert store.run(calls.round_(TICK)) is True
+
+
+# leases shorter and longer than the default
+
+
+SHORT_TICK = timedelta(seconds=0.5)
+
+
+def worker_with(store, lease):
+    """A worker whose beats ask for such leases."""
+    number = store.run(calls.worker_started("w", "host", 1, ["default"], 10, "1"))
+    store.run(calls.heartbeat([], lease, number))
+    return number
+
+
+def rounds_for(store, clock, time, tick=SHORT_TICK):
+    """Rounds at each tick for so long; what they reaped."""
+    reaped = []
+    for _ in range(int(time / tick)):
+        clock.advance(tick)
+        store.run(calls.round_(tick))
+        reaped += store.run(calls.reap())
+    return reaped
+
+
+@pytest.mark.parametrize("seconds", [2, 4, 60, 600, 3600])
+def test_after_a_gap_each_lease_has_its_own_time_again(store, clock, seconds):
+    """Three leases without the database: longer ones have not had a beat after one default lease, and gaps
+    that are short by the default are long for the shortest."""
+    lease = timedelta(seconds=seconds)
+    tick = min(lease / 4, TICK)
+    worker = worker_with(store, lease)
+    store.run(calls.round_(tick))
+    enqueue(store)
+    held = claim_one(store, lease=lease, worker=worker)
+    clock.advance(lease * 3)  # nobody could beat
+
+    store.run(calls.round_(tick))
+    assert store.run(calls.reap()) == []
+    clock.advance(lease * 0.3)  # its worker is back, and has other things to do first
+    store.run(calls.round_(tick))
+    assert store.run(calls.reap()) == []
+    (beat,) = store.run(calls.heartbeat([held], lease, worker))
+
+    assert beat.answer == "held"
+    clock.advance(lease * 0.3)
+    store.run(calls.round_(tick))
+    assert store.run(calls.reap()) == []
+
+
+@pytest.mark.parametrize("seconds", [2, 60])
+def test_whoever_does_not_come_back_in_that_time_is_reaped(store, clock, seconds):
+    lease = timedelta(seconds=seconds)
+    worker = worker_with(store, lease)
+    store.run(calls.round_(SHORT_TICK))
+    enqueue(store)
+    held = claim_one(store, lease=lease, worker=worker)
+    clock.advance(lease * 3)
+    store.run(calls.round_(SHORT_TICK))
+
+    clock.advance(lease * 0.3)
+    store.run(calls.round_(SHORT_TICK))
+    before = store.run(calls.reap())
+    after = rounds_for(store, clock, max(lease, LEASE), TICK)
+
+    assert before == []
+    assert [late.token for late in after] == [held.token]
+
+
+def test_a_jobs_own_lease_counts_before_its_workers(store, clock):
+    worker = worker_with(store, timedelta(seconds=2))
+    store.run(calls.round_(TICK))
+    enqueue(store, lease_for=timedelta(minutes=10))
+    claim_one(store, lease=timedelta(seconds=2), worker=worker)
+    clock.advance(minutes=30)
+    store.run(calls.round_(TICK))
+
+    clock.advance(minutes=9)
+
+    assert store.run(calls.reap()) == []
+
+
+def test_a_gap_that_is_short_for_a_lease_does_not_put_off_its_reaping(store, clock):
+    """A lease of two minutes has had its beats, or its worker is dead: eight seconds cost it none."""
+    lease = timedelta(minutes=2)
+    worker = worker_with(store, lease)
+    store.run(calls.round_(TICK))
+    enqueue(store)
+    held = claim_one(store, lease=lease, worker=worker)
+    rounds_for(store, clock, lease - timedelta(seconds=2), TICK * 3)
+    clock.advance(seconds=8)
+    store.run(calls.round_(TICK))
+
+    reaped = rounds_for(store, clock, LEASE + TICK * 2, TICK)
+
+    assert [late.token for late in reaped] == [held.token]
+
+
+def test_a_second_gap_does_not_end_what_the_first_began(store, clock):
+    """A short one follows a long one: leases that were hurt by the first still have their time."""
+    lease = timedelta(minutes=1)
+    worker = worker_with(store, lease)
+    store.run(calls.round_(TICK))
+    enqueue(store)
+    claim_one(store, lease=lease, worker=worker)
+    clock.advance(minutes=10)
+    store.run(calls.round_(TICK))
+    clock.advance(seconds=9)
+    store.run(calls.round_(TICK))
+
+    clock.advance(seconds=45)
+    store.run(calls.round_(TICK * 20))
+
+    assert store.run(calls.reap()) == []
+
+
+def test_time_that_nobody_could_work_in_does_not_count_towards_a_deadline(store, clock, db):
+    """An outage, or a clock that was set forward: either way the job had none of it."""
+    store.run(calls.round_(TICK))
+    enqueue(store, timeout=timedelta(minutes=10))
+    lease = claim_one(store)
+    store.run(calls.round_(TICK))
+    ((before,),) = db.execute("select deadline_at - faultline.now() from faultline.active").fetchall()
+    clock.advance(TICK)
+    store.run(calls.round_(TICK))
+    clock.advance(hours=1)
+
+    store.run(calls.round_(TICK))
+
+    ((after,),) = db.execute("select deadline_at - faultline.now() from faultline.active").fetchall()
+    assert abs(after - before) < timedelta(seconds=30)
+    store.run(calls.heartbeat([lease], LEASE))
+    assert rounds_for(store, clock, LEASE * 0.9, TICK) == []

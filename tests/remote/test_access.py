@@ -224,7 +224,7 @@ async def _expire(store, job):
             "update faultline.active set lease_until = faultline.now() - interval '1 s' where id = %s",
             [job],
         )
-        await conn.execute("update faultline.rounds set hold_until = '-infinity'")
+        await conn.execute("update faultline.rounds set hold_until = '-infinity', gap_at = '-infinity'")
     await store.run(calls.reap())
     await store.run(calls.retry_now(job))
 

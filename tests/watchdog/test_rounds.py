@@ -9,6 +9,7 @@ import psycopg
 
 from faultline.errors import PermissionDenied
 from faultline.store import calls
+from faultline.telemetry import listen
 from faultline.watchdog.watchdog import every
 from tests.support import all_at_once, claim_many, claim_one, enqueue, new_job, outcomes, state_of
 from tests.watchdog.conftest import TICK
@@ -196,3 +197,22 @@ def test_a_role_that_may_not_watch_is_told_in_one_line_and_not_each_second(caplo
     assert len(turns) > 2
     assert told.exc_info is None
     assert "needs faultline_watchdog" in told.getMessage()
+
+
+def test_a_clock_that_was_set_is_told_by_a_real_watchdog(database, store, guard, clock):
+    """Both ways, on the way from the rows to the log."""
+    heard = []
+    stop = listen(lambda name, facts: heard.append(facts["seconds"]) if name == "clock_stepped" else None)
+    try:
+        guard()
+        eventually(lambda: rows(database, "select 1 from faultline.rounds where isfinite(round_at)"))
+        wait_for_a_round(database)
+        clock.advance(hours=1)
+        eventually(lambda: heard)
+        clock.advance(hours=-2)
+        eventually(lambda: len(heard) > 1)
+    finally:
+        stop()
+
+    assert 3500 < heard[0] < 3700
+    assert -7300 < heard[1] < -7100

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import signal
 import time
 from datetime import timedelta
 from itertools import pairwise
@@ -18,9 +20,10 @@ from faultline.store.run import Store
 from faultline.worker.outage import Outage
 from tests.support import enqueue, new_job, outcomes, state_of, still_time
 from tests.worker.conftest import TABLES
-from tests.worker.harness import RealWorker, eventually, execute, quick, rows, working
+from tests.worker.harness import RealWorker, children, eventually, execute, quick, rows, working
 
 WORKERS, LEASE_SECONDS, AWAY_SECONDS = 3, 3.0, 6.0
+OLD = timedelta(seconds=16)
 
 
 @pytest.fixture
@@ -73,6 +76,42 @@ def test_d3_an_outage_of_two_leases_costs_no_attempt(own_server, tmp_path):
                 line for line in worker.lines() if line["logger"].startswith(("faultline.worker", "psycopg"))
             ]
             assert 1 <= len(said) <= away / 5 + 2, said
+    finally:
+        for worker in workers:
+            worker.end()
+        store.close()
+
+
+def test_a_database_that_is_frozen_for_three_short_leases_costs_no_attempt(own_server, tmp_path):
+    """Leases of 2 s, where the default is 15 s: a gap that is short for those is long for these."""
+    store = Store(own_server.dsn())
+    workers = [
+        RealWorker(own_server.dsn(), tmp_path / f"{number}.log", seconds={"lease_for": 2.0})
+        for number in "12"
+    ]
+    try:
+        for worker in workers:
+            worker.wait_ready()
+        eventually(  # or the start of the server alone would hold the fire
+            lambda: rows(
+                own_server.dsn(), "select 1 where faultline.now() > pg_postmaster_start_time() + %s", OLD
+            ),
+            60,
+        )
+        jobs = [enqueue(store, task="doze", args='{"seconds": 9}', max_attempts=1) for _ in range(8)]
+        eventually(lambda: all(state_of(store, job) == "running" for job in jobs))
+        time.sleep(1)
+        server = [own_server.pid, *children(own_server.pid)]
+        for pid in server:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(6)
+        for pid in server:
+            os.kill(pid, signal.SIGCONT)
+        eventually(lambda: all(state_of(store, job) == "succeeded" for job in jobs), 90)
+
+        ended = rows(own_server.dsn(), "select distinct outcome::text from faultline.ledger")
+        assert {outcome for (outcome,) in ended} <= {"succeeded", "released"}
+        assert rows(own_server.dsn(), "select max(attempt), max(crashes) from faultline.ledger") == [(1, 0)]
     finally:
         for worker in workers:
             worker.end()

@@ -23,7 +23,9 @@ CHORES: Final = (
 
 FROM_THE_START: Final = (
     ("leases_renewed", ()), ("leases_taken_over", ()), ("pacemaker_restarts", ()), ("process_restarts", ()),
-    ("watchdog_rounds", ()), *(("commits_resolved", (answer,)) for answer in ANSWERS),
+    ("watchdog_rounds", ()), ("timeline_changes", ()),
+    *(("clock_steps", (direction,)) for direction in ("back", "forward")),
+    *(("commits_resolved", (answer,)) for answer in ANSWERS),
     *(("watchdog_chores_failed", (chore,)) for chore in CHORES),
 )  # fmt: skip
 """Series whose labels are known beforehand: there at zero, since a rate needs one to start from."""
@@ -52,6 +54,7 @@ class Counting:
             "lease_expired": self._expired,
             "recovered": self._recovered, "zombie_refused": self._zombie, "commit_resolved": self._resolved,
             "worker_state": self._worker, "round_made": self._round, "watchdog_state": self._watchdog,
+            "clock_stepped": self._stepped, "timeline_changed": self._turned,
             "chore_failed": self._chore, "process_ended": self._restarted,
         }  # fmt: skip
 
@@ -123,6 +126,12 @@ class Counting:
 
     def _watchdog(self, facts: dict[str, Any]) -> None:
         self.figures.set("watchdog_leads", (), facts["leads"])
+
+    def _stepped(self, facts: dict[str, Any]) -> None:
+        self.figures.add("clock_steps", ("back" if facts["seconds"] < 0 else "forward",))
+
+    def _turned(self, facts: dict[str, Any]) -> None:
+        self.figures.add("timeline_changes")
 
     def _chore(self, facts: dict[str, Any]) -> None:
         self.figures.add("watchdog_chores_failed", (facts["chore"],))

@@ -97,6 +97,9 @@ _ALL: Final = (
     Metric("watchdog_round_seconds", "histogram", "Time the walk of a round took.", (), SECONDS),
     Metric("watchdog_leads", "gauge", "1 where this process's watchdog leads the slow chores."),
     Metric("watchdog_chores_failed", "counter", "Chores that failed; each gets its next turn as usual.", ("chore",)),
+    Metric("clock_steps", "counter", "Times the database's clock was set, as this process's watchdog noticed, by direction: forward, back.",
+           ("direction",)),
+    Metric("timeline_changes", "counter", "Promotions, restores and upgrades of the database's server that this process's watchdog noticed."),
     Metric("build_info", "gauge", "Always 1; the labels say what runs.", ("version", "python"), together="max"),
     Metric("queue_jobs", "gauge", "Jobs by queue and state: due, running, scheduled, dead. A lower bound past "
            "faultline_queue_jobs_counted_max.", ("queue", "state"), by="database"),

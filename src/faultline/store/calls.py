@@ -23,6 +23,7 @@ from faultline.store.rows import (
     Outline,
     QueueInfo,
     Reaped,
+    Round,
     Vitals,
     WorkerInfo,
 )
@@ -178,7 +179,13 @@ def metrics() -> Call[list[Figure]]:
 
 
 def round_(tick: timedelta) -> Call[bool]:
+    """Whether the round is ours."""
     return Call("round", {"tick": tick}, read=rows.one)
+
+
+def make_round(tick: timedelta) -> Call[Round]:
+    """The same, with what is noticed in a round."""
+    return Call("round", {"tick": tick}, read=rows.a_round)
 
 
 def reap(most: int = 500) -> Call[list[Reaped]]:

@@ -1,6 +1,6 @@
 """Rows in; leases, jobs and ledger entries out."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -108,6 +108,18 @@ class WorkerInfo(NamedTuple):
     stopped_at: datetime | None
     running: int
     silent: bool
+
+
+class Round(NamedTuple):
+    """Whether the round is ours, and then what became of the clock and the server since the last."""
+
+    mine: bool
+    moment: datetime
+    last_at: datetime | None
+    stepped: timedelta | None
+    """How far the clock was set back since the last round, below zero; None when it was not."""
+    era_before: int | None
+    era: int | None
 
 
 class Vitals(NamedTuple):
@@ -256,6 +268,10 @@ def done(rows: list[Row]) -> list[Done]:
 
 def reaped(rows: list[Row]) -> list[Reaped]:
     return [Reaped._make(row) for row in rows]
+
+
+def a_round(rows: list[Row]) -> Round:
+    return Round._make(rows[0])
 
 
 def queues(rows: list[Row]) -> list[tuple[str, int]]:

@@ -16,6 +16,8 @@ EVENTS: Final = (
     "worker_exit",
     "process_ended",
     "commit_resolved",
+    "clock_stepped",
+    "timeline_changed",
 )
 """The names that stay; programs may rely on them."""
 

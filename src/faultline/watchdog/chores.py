@@ -15,6 +15,7 @@ from faultline.store.line import Line
 from faultline.telemetry import emit
 from faultline.telemetry.events import tell
 from faultline.telemetry.seldom import Seldom
+from faultline.watchdog.steps import Steps, steady
 
 log = logging.getLogger("faultline.watchdog")
 
@@ -60,12 +61,16 @@ class Rounds:
         """The last round was ours, as far as we know."""
         self._walk_at = 0.0
         self._expects = False
+        self._steps = Steps()
 
     async def __call__(self) -> float | None:
         """One turn; answers in how many seconds to come again: a tick, or when the next job falls due."""
         tick = self.tick.total_seconds()
         share = EARLY if self.on_duty else LATE
-        self.on_duty = await self.line.run(calls.round_(self.tick * share))
+        asked_at = steady()
+        made = await self.line.run(calls.make_round(self.tick * share))
+        self.on_duty = made.mine
+        self._steps.look(made, asked_at, steady())
         if self.on_duty:
             reach("round.won")
             began = time.monotonic()

@@ -9,7 +9,12 @@ with reaping as materialized (
 select job.id as job_id,
        format('its lease, token %%s, ran out %%s s ago and nobody has taken it back', job.token,
               round(extract(epoch from (select reaping.moment from reaping) - job.lease_until), 1)) as told,
-       not (select reaping.held from reaping) as sure
+       not (select reaping.held from reaping)
+         and not exists (   -- after a gap between rounds each lease has its own time, as in lease_of
+           select from faultline.rounds as last, faultline.settings as setting
+           where (select reaping.moment from reaping) between last.gap_at and last.gap_at + %(bound)s::interval + coalesce(
+             job.lease_for, (select known.lease_for from faultline.workers as known where known.id = job.claimed_by),
+             setting.default_lease)) as sure
 from faultline.active as job
 where job.id >= %(low)s and job.id < %(high)s
   and job.lease_until < (select reaping.moment from reaping) - %(bound)s::interval

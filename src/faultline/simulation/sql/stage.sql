@@ -97,8 +97,8 @@ begin
   delete from explorer.effects;
   update faultline.lanes set floor = 0, top = 0, candidate = null, candidate_at = null
   where floor <> 0 or top <> 0 or candidate is not null;
-  update faultline.rounds set round_at = '-infinity', hold_until = '-infinity', walked_at = '-infinity'
-  where isfinite(round_at) or isfinite(hold_until) or isfinite(walked_at);
+  update faultline.rounds set round_at = '-infinity', hold_until = '-infinity', walked_at = '-infinity', gap_at = '-infinity'
+  where isfinite(round_at) or isfinite(hold_until) or isfinite(walked_at) or isfinite(gap_at);
   perform setval('faultline.places', 1, false), setval('faultline.tokens', 1, false), setval('explorer.clock', 0),
           setval('explorer.turns', 1, false), setval('explorer.stops', 1, false);
 end;

@@ -15,7 +15,8 @@ begin
   select places.last_value into newest from faultline.places as places;
 
   with seen as materialized (
-    select lane.id, lane.floor, lane.candidate, lane.candidate_at,
+    select lane.id, lane.floor, lane.candidate_at,
+           case when lane.candidate_at <= moment then lane.candidate end as candidate,   -- not of a clock that was set back
            coalesce((
              select job.pos
              from faultline.active as job

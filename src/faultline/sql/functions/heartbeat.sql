@@ -19,7 +19,7 @@ begin
   end if;
 
   if cardinality(heartbeat.ids) = 0 then   -- an idle worker, which only wants to be seen
-    perform faultline.worker_seen(heartbeat.worker, moment);
+    perform faultline.worker_seen(heartbeat.worker, moment, heartbeat.lease);
     return;
   end if;
 
@@ -42,7 +42,7 @@ begin
   set lease_until = greatest(job.lease_until, least(moment + coalesce(job.lease_for, heartbeat.lease), job.deadline_at))
   where job.ctid = any (places);
 
-  perform faultline.worker_seen(heartbeat.worker, moment);
+  perform faultline.worker_seen(heartbeat.worker, moment, heartbeat.lease);
 
   if cardinality(held_ids) = cardinality(heartbeat.ids) then
     return query select beat.id, beat.token, 'held' from unnest(heartbeat.ids, heartbeat.tokens) as beat (id, token);

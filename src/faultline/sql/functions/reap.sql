@@ -9,13 +9,17 @@ as $$
 #variable_conflict use_column
 declare
   moment   timestamptz := faultline.now();
+  last     faultline.rounds;
+  calm     boolean;
   far      boolean;
   expired  bigint[];
 begin
   perform set_config('lock_timeout', '200ms', true);   -- under a tick: one held lock must not stall all recovery
-  if exists (select from faultline.rounds as row where row.hold_until > moment) then
+  select * into last from faultline.rounds;
+  if last.hold_until > moment then
     return;   -- hold fire: an outage is not a crash
   end if;
+  calm := moment not between last.gap_at and last.gap_at + interval '1 day';   -- which is the longest lease
 
   -- Once a minute past every lane's top, which is only a hint. Whoever is at it is not waited for: reapers never stall each other.
   perform from faultline.rounds as row
@@ -36,6 +40,9 @@ begin
       where job.lane = lane.id
         and (far or job.pos <= lane.top)
         and job.lease_until < moment
+        -- After a gap that may have cost it its beats, a lease has its own time from there; shorter and longer ones than the default.
+        and (calm or last.gap <= faultline.lease_of(job.lease_for, job.claimed_by) / 2
+                  or last.gap_at + faultline.lease_of(job.lease_for, job.claimed_by) <= moment)
       order by job.pos
       limit reap.most
       for no key update skip locked

@@ -1,11 +1,12 @@
--- A worker was heard of. Never waits: somebody who holds its row must not hold up its heartbeat.
-create function faultline.worker_seen(worker int, moment timestamptz)
+-- A worker was heard of, with the lease it asks for. Never waits: somebody who holds its row must not hold up its heartbeat.
+create function faultline.worker_seen(worker int, moment timestamptz, lease interval)
 returns void
 language sql
 volatile
 as $$
   update faultline.workers as known
-  set seen_at = moment
+  set seen_at = moment,
+      lease_for = worker_seen.lease
   from (select id from faultline.workers where id = worker_seen.worker for no key update skip locked) as free
   where known.id = free.id
 $$;
