@@ -43,11 +43,11 @@ def too_late(job: Job, dsn: str) -> None:
     """While it works, its lease runs out and another worker does its job: what it then says is refused."""
     claim = uuid4()
     with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute(
-            "update faultline.active set lease_until = faultline.now() - interval '1 second' where id = %s",
-            [job.id],
-        )
-        with conn.transaction():
+        with conn.transaction():  # all of it in one, or a real watchdog may be the one that reaps
+            conn.execute(
+                "update faultline.active set lease_until = faultline.now() - interval '1 second' where id = %s",
+                [job.id],
+            )
             conn.execute("update faultline.rounds set hold_until = '-infinity', gap_at = '-infinity'")
             conn.execute("select from faultline.reap()")
             conn.execute("select from faultline.retry_now(%s)", [job.id])
