@@ -42,18 +42,18 @@ def dies(job: Job) -> None:
 def too_late(job: Job, dsn: str) -> None:
     """While it works, its lease runs out and another worker does its job: what it then says is refused."""
     claim = uuid4()
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        with conn.transaction():  # all of it in one, or a real watchdog may be the one that reaps
-            conn.execute(
-                "update faultline.active set lease_until = faultline.now() - interval '1 second' where id = %s",
-                [job.id],
-            )
-            conn.execute("update faultline.rounds set hold_until = '-infinity', gap_at = '-infinity'")
-            conn.execute("select from faultline.reap()")
-            conn.execute("select from faultline.retry_now(%s)", [job.id])
-            row = conn.execute(
-                "select id, token from faultline.claim(array[%s], 1, %s, %s)",
-                [job.queue, OTHERS_LEASE, claim],
-            ).fetchone()
-            assert row is not None
-            conn.execute("select faultline.complete(%s, %s, %s)", [*row, claim])
+    # All of it in one transaction, or a real watchdog may be the one that reaps.
+    with psycopg.connect(dsn) as conn:
+        conn.execute(
+            "update faultline.active set lease_until = faultline.now() - interval '1 second' where id = %s",
+            [job.id],
+        )
+        conn.execute("update faultline.rounds set hold_until = '-infinity', gap_at = '-infinity'")
+        conn.execute("select from faultline.reap()")
+        conn.execute("select from faultline.retry_now(%s)", [job.id])
+        row = conn.execute(
+            "select id, token from faultline.claim(array[%s], 1, %s, %s)",
+            [job.queue, OTHERS_LEASE, claim],
+        ).fetchone()
+        assert row is not None
+        conn.execute("select faultline.complete(%s, %s, %s)", [*row, claim])
