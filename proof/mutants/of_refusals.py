@@ -1,4 +1,4 @@
-"""Mutants of what a worker does when the database answers and refuses: rights, limits, damage."""
+"""Mutants of what a worker does when the database answers and refuses, or a line to it is dead."""
 
 from proof.mutants.mutant import Mutant, worker
 
@@ -51,5 +51,11 @@ MUTANTS = (
         "G10",
         f"{REFUSED}::test_a_worker_that_ends_on_a_bug_gives_its_leases_back",
         (worker("worker", "            await self._let_go(lines.singles)\n", ""),),
+    ),
+    Mutant(
+        "a handler that lost its lease says goodbye over a dead line first",
+        "G3",
+        "tests/worker/test_dead_lines.py::test_a_handler_in_its_block_gets_out_though_the_line_is_dead",
+        (worker("hand", "                self.cut()\n", "                pass\n"),),
     ),
 )

@@ -2,6 +2,9 @@
 
 import asyncio
 import contextlib
+import os
+import socket
+import threading
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
@@ -89,6 +92,12 @@ class LeanConnection(AsyncConnection[Any]):
         self._ear = None
         await super().close()
 
+    def hang_up(self) -> None:
+        """Close the socket here and now, without a word to a server that may not be there to hear it."""
+        self._fail_all()
+        if self._ear is None:
+            self.pgconn.finish()
+
     def _fail_all(self) -> None:
         for talk in self._talks:
             talk.fail()
@@ -137,6 +146,27 @@ class LeanConnection(AsyncConnection[Any]):
 
     def _under_way(self) -> "tuple[Talk[Any], ...]":
         return tuple(talk for talk in self._talks if talk.is_under_way)
+
+
+class Cutter:
+    """Ends a connection from outside the thread that uses it, which may be waiting for its server.
+
+    A second number for the same socket, so that it is never another's: the first may be closed, and given to
+    the next that is opened, at any moment.
+    """
+
+    def __init__(self, conn: Connection[Any]) -> None:
+        self._lock = threading.Lock()
+        self._socket = socket.socket(fileno=os.dup(conn.fileno()))
+
+    def cut(self) -> None:
+        """Have whoever waits for the server find that it is gone; nothing more is sent."""
+        with self._lock, contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with self._lock:
+            self._socket.close()
 
 
 class PlainConnection(Connection[Any]):

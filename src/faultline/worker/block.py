@@ -23,6 +23,7 @@ from faultline.errors import (
     TransactionEnded,
     TransactionOpen,
 )
+from faultline.store.lean import Cutter
 from faultline.store.run import AsyncStore, Store
 from faultline.telemetry import emit
 from faultline.telemetry.seldom import Seldom
@@ -65,6 +66,7 @@ class Block:
         self._loan: Any = None
         self._block: Any = None
         self._conn: Any = None
+        self._cutter: Cutter | None = None
 
     def _is_clean(self) -> bool:
         """Whether the next handler may have this connection: nothing left open, rows as it expects them."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, Self
 from uuid import UUID
 
@@ -14,6 +15,9 @@ from faultline.outcome import Done, Failed
 from faultline.task import TaskSpec
 from faultline.telemetry.tracing import Processing
 from faultline.worker.board import Answer, Board
+
+LEASE_ENDS = ("lost", "not_renewed")
+"""Why a handler has to be out at once: another attempt may begin, or has begun."""
 
 
 class Hand(msgspec.Struct, eq=False):
@@ -57,6 +61,8 @@ class Hand(msgspec.Struct, eq=False):
     """True once job.transaction has committed: nothing more is to be said."""
     lost: LeaseLost | None = None
     """What job.transaction was refused with: it stands, even when the handler swallowed it."""
+    cut: Callable[[], None] | None = None
+    """Ends the connection of its open job.transaction, at once and without a word to the server."""
     in_block: bool = False
     """True while a job.transaction of it is open: one at a time, and none when its handler returns."""
     abandoned: bool = False
@@ -101,4 +107,8 @@ class Hand(msgspec.Struct, eq=False):
         """Cancel the runner, once, and not in the middle of a commit: that one the database answers."""
         if self.runner is not None and not self.told and not self.committing:
             self.told = True
+            if self.cut is not None and self.stopping in LEASE_ENDS:
+                # The line may be dead: a ROLLBACK or a cancel sent into it would keep the handler in its
+                # block while the job runs elsewhere.
+                self.cut()
             self.runner.cancel()

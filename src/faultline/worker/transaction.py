@@ -12,6 +12,7 @@ from faultline.errors import LeaseLost, ServerUnavailable
 from faultline.failpoints import reach
 from faultline.store import calls
 from faultline.store.faults import named_errors
+from faultline.store.lean import Cutter
 from faultline.store.line import OUTAGE
 from faultline.store.run import AsyncStore, Store
 from faultline.worker.block import REFUSED, Block, Lender, check_loop
@@ -53,6 +54,8 @@ class WorkTransaction(Block):
             self._loan, self._hand.in_block = None, False
             raise
         try:
+            self._cutter = Cutter(self._conn)
+            self._hand.cut = self._cutter.cut
             with named_errors():
                 if self._isolation is not None:
                     self._conn.isolation_level = self._isolation
@@ -143,8 +146,11 @@ class WorkTransaction(Block):
         if loan is None:
             return
         self._hand.fenced = self._hand.in_block = False
+        self._hand.cut = None
         if not (self._is_clean() and self._is_as_new()):
             self._conn.close()
+        if self._cutter is not None:
+            self._cutter.close()
         loan.__exit__(None, None, None)
 
     def _is_as_new(self) -> bool:
@@ -165,6 +171,7 @@ class WorkTransaction(Block):
         try:
             self._loan = self._lender.astore.connection()
             self._conn = await self._loan.__aenter__()
+            self._hand.cut = self._conn.hang_up
         except BaseException:
             self._loan, self._hand.in_block = None, False
             raise
@@ -257,6 +264,7 @@ class WorkTransaction(Block):
         if loan is None:
             return
         self._hand.fenced = self._hand.in_block = False
+        self._hand.cut = None
         fit = False
         try:
             fit = self._is_clean() and await self._ais_as_new()
