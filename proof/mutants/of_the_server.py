@@ -37,6 +37,11 @@ MUTANTS = (
                  "        accepted = len(named) - len(rest)\n"),),
     ),
     Mutant(
+        "results go to the database unchecked", "G13",
+        "tests/remote/test_jobs.py::test_i12_a_result_that_cannot_be_kept_harms_no_other",
+        (serving("settling", 'if item.kind == "done" and', "if False and"),),
+    ),
+    Mutant(
         "a stale single result is answered OK in its unary form", "G4", KIT,
         (serving("workers", "if len(request.results.items) == 1 and settled.rest and", "if False and"),),
     ),

@@ -27,6 +27,14 @@ KEY_CHARS_MAX: Final = 255
 TASK_CHARS_MAX: Final = 128
 QUEUE_CHARS_MAX: Final = 63
 
+# Of a number in a document, as it is written. A double reaches from 5e-324 to 1.8e308; jsonb would take
+# 1e131071 and 1e-16383, a few bytes that are printed as kilobytes, and Python reads no whole number of over
+# 4,300 digits.
+DIGITS_MAX: Final = 400
+"""Digits in a row."""
+EXPONENT_MAX: Final = 400
+"""Either way."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 

@@ -7,8 +7,8 @@ import grpc
 import pytest
 
 from faultline.remote.conformance.details import problem_in
-from faultline.remote.conformance.talk import done
-from faultline.rpc.v1 import client_pb2
+from faultline.remote.conformance.talk import done, proof
+from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.store import calls
 from tests.support import new_job
 
@@ -148,5 +148,27 @@ def test_one_question_serves_all_who_wait(served):
         del place.store.run
         assert {answer.state for answer in answers} == {"queued"}
         assert asked.count("ended") < 100  # each for itself, ten times a second, would be some 500
+
+    served(test)
+
+
+def test_i12_a_result_that_cannot_be_kept_harms_no_other(served):
+    """Before, it went to the database unchecked: 900 KB of `1e-16383` made a backend of 2.1 GB."""
+
+    async def test(place):
+        way = place.place()
+        for _ in range(2):
+            await way.submit()
+        async with way.session() as talk:
+            good, bad = (await talk.ask(room=2, wait_ms=5_000)).jobs
+            large = b"[" + b",".join([b"1e-16383"] * 100_000) + b"]"
+            settled = await talk.settle(done(good, b"1"), done(bad, large))
+
+            assert (settled.accepted, settled.rest[0].index) == (1, 1)
+            assert settled.rest[0].why == worker_pb2.WHY_INVALID
+            assert settled.rest[0].problem.code == "bad_document"
+            assert "exponent beyond 400 either way. Send it as text" in settled.rest[0].problem.message
+            assert await talk.beat(proof(bad)) == [worker_pb2.PULSE_HELD]
+            assert (await talk.settle(done(bad))).accepted == 1
 
     served(test)

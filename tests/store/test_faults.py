@@ -39,7 +39,7 @@ BOUNDS = [
     ("a_key_has_no_control_characters", errors.BadName),
     ("a_workers_name_is_1_to_200_characters", errors.BadName),
     ("a_document_is_at_most_64_deep", errors.BadDocument),
-    ("a_documents_numbers_are_within_1e308", errors.BadDocument),
+    ("a_documents_numbers_are_within_1e308_and_400_digits", errors.BadDocument),
     ("a_key_is_kept_for_0_to_10_years", errors.OutOfBounds),
     ("a_priority_is_from_minus_100_to_100", errors.OutOfBounds),
 ]

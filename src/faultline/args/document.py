@@ -1,35 +1,31 @@
 """What JSON in PostgreSQL can hold, and the refusal of everything else before it is sent.
 
 Looking at every value costs more than encoding it. So the encoded bytes are searched for signs of
-trouble first, and only a suspicious document is walked, to find the place and name it.
+trouble first (scan.py), and only a suspicious document is walked, to find the place and name it.
 """
 
 import math
-import re
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 
 from faultline.args import models
+from faultline.args.scan import BYTES_MAX, NUMBER_TOO_LARGE, Scan
 from faultline.errors import BadDocument
 
-BYTES_MAX: Final = 1_048_576
-"""The largest document, measured as PostgreSQL prints it."""
+__all__ = ["BYTES_MAX", "DEPTH_MAX", "check_document", "encode_document", "encode_result"]
 
 DEPTH_MAX: Final = 64
 """The deepest document: the outermost value is level 1, a scalar counts as a level too."""
 
 NUMBER_MAX: Final = 10**308
 
-# `1e308,` is six bytes here and 311 when PostgreSQL prints it; nothing grows by more.
-_GROWTH_MAX: Final = 52
-_SMALL_BYTES: Final = BYTES_MAX // _GROWTH_MAX
+WALK_BYTES_MAX: Final = 65_536
+"""A document from elsewhere that is longer is not walked to name the place: that costs what it should not."""
 
-_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_POWER: Final = re.compile(rb"-?\d+(?:\.\d+)?[eE][+-]?\d+")
-_LONG_NUMBER: Final = re.compile(rb"\d{309}")
+Place = tuple[()] | tuple[Any, Any]
+"""Where a value lies: the place around it, and the key or index there; None for the key itself."""
 
 # Sets come out sorted, so that the same request has the same JSON in every process, and so the same key.
 _sorted: Final = msgspec.json.Encoder(enc_hook=models.dump, order="deterministic")
@@ -56,10 +52,16 @@ def encode_document(value: Any, subject: str) -> bytes:
         data = _encode(value)
     except Exception as error:
         raise _explain(value, subject, error) from None
+    if len(data) > BYTES_MAX:
+        raise _too_long(len(data), subject)
+    scan = Scan(data)
     if _is_suspicious(data, value):
         _check_walking(value, subject)
-    if len(data) > _SMALL_BYTES:
-        _check_size(data, subject)
+    if wrong := scan.wrong_number() or _too_deep(scan):
+        _check_walking(value, subject)
+        raise BadDocument(f"{subject}: it {wrong}")
+    if size := scan.exceeds():
+        raise _too_long(size, subject)
     return data
 
 
@@ -67,24 +69,56 @@ def check_document(data: bytes, subject: str, kind: type = object) -> None:
     """Check JSON text that came from elsewhere, as `encode_document` checks what it encodes.
 
     The text itself goes on to the database: it keeps every digit of a number, as Python's floats do not.
+    What this costs is bounded by the length of the text: a server calls it for everything it is sent.
 
     >>> check_document(b'{"order_id":7}', "args", dict)
     >>> check_document(b'[7]', "args", dict)
     Traceback (most recent call last):
     faultline.errors.BadDocument: args: it is a list, where a JSON object belongs
     """
+    if len(data) > BYTES_MAX:
+        raise _too_long(len(data), subject)
+    scan = Scan(data)
+    wrong = scan.wrong_number()
+    if wrong and wrong != NUMBER_TOO_LARGE:  # before it is decoded, which reads each digit
+        raise BadDocument(f"{subject}: it {wrong}")
+    if size := scan.exceeds():
+        raise _too_long(size, subject)
+    value = _decoded(data, subject)
+    if not isinstance(value, kind):
+        raise BadDocument(f"{subject}: it is a {type(value).__name__}, where a JSON object belongs")
+    wrong = wrong or _wrong_text(data) or _too_deep(scan)
+    if wrong:
+        if len(data) <= WALK_BYTES_MAX:
+            _check_walking(value, subject)
+        raise BadDocument(f"{subject}: it {wrong}")
+
+
+def _decoded(data: bytes, subject: str) -> Any:
     try:
-        value = msgspec.json.decode(data)
+        return msgspec.json.decode(data)
     except RecursionError:
         raise BadDocument(f"{subject}: it is nested deeper than {DEPTH_MAX} levels. Flatten it") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadDocument(f"{subject}: {str(error)[:300]}. Send JSON that PostgreSQL can hold") from None
-    if not isinstance(value, kind):
-        raise BadDocument(f"{subject}: it is a {type(value).__name__}, where a JSON object belongs")
-    if _is_suspicious(data, value) or b"\\u" in data:  # an escape may spell a NUL or half of a surrogate pair
-        _check_walking(value, subject)
-    if len(data) > _SMALL_BYTES:
-        _check_size(data, subject)
+
+
+def _wrong_text(data: bytes) -> str | None:
+    # A backslash that is itself escaped escapes nothing.
+    if b"\\u0000" in data and b"\\u0000" in data.replace(rb"\\", b""):
+        return "contains a NUL character, which PostgreSQL text cannot hold. Remove it"
+    return None
+
+
+def _too_deep(scan: Scan) -> str | None:
+    return f"lies deeper than {DEPTH_MAX} levels. Flatten it" if scan.is_deeper_than(DEPTH_MAX) else None
+
+
+def _too_long(size: int, subject: str) -> BadDocument:
+    return BadDocument(
+        f"{subject}: {size:,} bytes of JSON, and {BYTES_MAX:,} are allowed. "
+        "Store it elsewhere and pass a reference"
+    )
 
 
 def _encode(value: Any) -> bytes:
@@ -96,14 +130,7 @@ def _encode(value: Any) -> bytes:
 
 def _is_suspicious(data: bytes, value: Any) -> bool:
     # NaN is written as null and NUL as its escape: both look like something innocent, so look twice.
-    if b"\\u0000" in data or (b"null" in data and data.count(b"null") != _nones(value)):
-        return True
-    if b"e308" in data or b"e+308" in data:  # one of the few floats beyond 1e308, or just the text
-        return True
-    if len(data) <= DEPTH_MAX:
-        return False
-    deep = data.count(b"[") + data.count(b"{") >= DEPTH_MAX
-    return deep or (len(data) > 308 and _LONG_NUMBER.search(data) is not None)
+    return b"\\u0000" in data or (b"null" in data and data.count(b"null") != _nones(value))
 
 
 def _nones(value: Any) -> int:
@@ -111,42 +138,42 @@ def _nones(value: Any) -> int:
     return len([None for part in value.values() if part is None]) if type(value) is dict else 0
 
 
-def _check_size(data: bytes, subject: str) -> None:
-    size = len(data) if len(data) > BYTES_MAX else _printed_bytes(data)
-    if size > BYTES_MAX:
-        raise BadDocument(
-            f"{subject}: {size:,} bytes of JSON, and {BYTES_MAX:,} are allowed. "
-            "Store it elsewhere and pass a reference"
-        )
-
-
-def _printed_bytes(data: bytes) -> int:
-    """How long the document is once PostgreSQL prints it: spaced out, and numbers without exponents."""
-    bare = _STRING.sub(b"", data)
-    spaces = bare.count(b",") + bare.count(b":")
-    growth = sum(len(f"{Decimal(power.decode()):f}") - len(power) for power in _POWER.findall(bare))
-    return len(data) + spaces + growth
-
-
 def _check_walking(value: Any, subject: str) -> None:
     for place, level, part in _walk(msgspec.to_builtins(value, enc_hook=models.dump)):
         wrong = _trouble(part) if level <= DEPTH_MAX else f"lies deeper than {DEPTH_MAX} levels. Flatten it"
         if wrong:
-            raise BadDocument(f"{subject}: {place or 'the value'} {wrong}")
+            raise BadDocument(f"{subject}: {_named(place) or 'the value'} {wrong}")
 
 
-def _walk(root: Any) -> Iterator[tuple[str, int, Any]]:
+def _walk(root: Any) -> Iterator[tuple[Place, int, Any]]:
     """Every value in a document with its place and level, outermost first."""
-    waiting: list[tuple[str, int, Any]] = [("", 1, root)]
+    waiting: list[tuple[Place, int, Any]] = [((), 1, root)]
     while waiting:
         place, level, value = waiting.pop()
         yield place, level, value
         if isinstance(value, dict):
             for key, inner in value.items():
-                yield f"a key in {place or 'it'}", level, key
-                waiting.append((f"{place}.{_shown(key)}" if place else _shown(key), level + 1, inner))
+                yield (place, None), level, key
+                waiting.append(((place, key), level + 1, inner))
         elif isinstance(value, list | tuple | set | frozenset):
-            waiting += ((f"{place}[{index}]", level + 1, inner) for index, inner in enumerate(value))
+            waiting += (((place, index), level + 1, inner) for index, inner in enumerate(value))
+
+
+def _named(place: Place) -> str:
+    """Where it lies, for people: put into words only once something is wrong there.
+
+    >>> _named((((), "order"), 3)), _named((((), "order"), None)), _named(())
+    ('order[3]', 'a key in order', '')
+    """
+    if not place:
+        return ""
+    outer, step = place
+    around = _named(outer)
+    if step is None:
+        return f"a key in {around or 'it'}"
+    if isinstance(step, int):
+        return f"{around}[{step}]"
+    return f"{around}.{_shown(step)}" if around else _shown(step)
 
 
 def _shown(key: object) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from faultline import bounds
+from faultline.args.document import check_document
 from faultline.cli.loading import load_app
 from faultline.cli.options import DURATION, MOMENT, Command, parsed, told, whole
 from faultline.cli.terminal import Terminal
@@ -88,6 +89,7 @@ def _checked(
 
 def _as_given(task: str, text: str, options: dict[str, Any]) -> NewJob:
     _read_object(text)
+    check_document(text.encode(errors="surrogatepass"), "the args", dict)
     # The text itself goes to the database: it keeps every digit of a number, which Python's floats would not.
     return NewJob(task=task, args=text, **{"max_attempts": MAX_ATTEMPTS, **options})
 

@@ -8,6 +8,7 @@ from uuid import UUID
 import psycopg
 
 from faultline import bounds
+from faultline.args.document import check_document
 from faultline.errors import CannotConnect, DatabaseError, FaultlineError, InputError, LeaseLost
 from faultline.lease import Lease
 from faultline.remote.serving.problems import MALFORMED, TurnedAway, told_of
@@ -63,9 +64,9 @@ class Settling:
             theirs = await rights.keep(named)
         except TROUBLE as trouble:
             return worker_pb2.Settled(id=id, rest=[_in_trouble(item.place, trouble) for item in named])
-        items = [item for item in named if item.job_id in theirs]
+        items, rest = recordable([item for item in named if item.job_id in theirs])
         # The others as if they did not exist: whether they do is not said.
-        rest = [_refused(item, "gone", None) for item in named if item.job_id not in theirs]
+        rest += [_refused(item, "gone", None) for item in named if item.job_id not in theirs]
         for kind, many in (("done", _complete_many), ("failed", _fail_many)):
             if batch := [item for item in items if item.kind == kind]:
                 rest += await self._settle_many(batch, many, worker)
@@ -132,6 +133,19 @@ def read(results: worker_pb2.Results, most: int) -> list[Item]:
         items.append(Item(result.job_id, result.token, claims[result.claim], place, kind, result))
     check_names(items, most)
     return items
+
+
+def recordable(items: list[Item]) -> tuple[list[Item], list[worker_pb2.Unsettled]]:
+    """Those whose results can be kept, and an answer for each other one: its neighbours are recorded."""
+    kept, rest = [], []
+    for item in items:
+        try:
+            if item.kind == "done" and (result := item.result.done.result) and result != b"null":
+                check_document(result, f"the result of job {item.job_id}")
+            kept.append(item)
+        except InputError as error:
+            rest.append(_invalid(item.place, error))
+    return kept, rest
 
 
 def call_of(lease: Lease, result: worker_pb2.Result) -> Call[Any]:

@@ -27,12 +27,14 @@ declare
 begin
   if key is not null or run_at is not null or delay is not null then
     return (array(select made.id from faultline.enqueue_many(
-      task => enqueue.task, args => array[enqueue.args::text], queue => enqueue.queue, priority => enqueue.priority,
+      task => enqueue.task, args => array[faultline.text_of(enqueue.args)], queue => enqueue.queue, priority => enqueue.priority,
       run_at => enqueue.run_at, delay => enqueue.delay, max_attempts => enqueue.max_attempts,
       lease_for => enqueue.lease_for, timeout => enqueue.timeout, retry => enqueue.retry,
       keys => case when enqueue.key is not null then array[enqueue.key::text] end, key_for => enqueue.key_for,
       trace => enqueue.trace) as made))[1];
   end if;
+
+  perform faultline.text_of(enqueue.retry)::faultline.document_text where enqueue.retry is not null;
 
   -- One job for now, as most are: as enqueue_many does it, without its detours.
   perform faultline.be_durable();
@@ -44,8 +46,8 @@ begin
   insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace,
                                 key_seed)
   values (place, place, faultline.now(), coalesce(line, faultline.lane_of(enqueue.queue, enqueue.priority)),
-          enqueue.max_attempts, enqueue.task, enqueue.lease_for, enqueue.timeout, enqueue.retry, enqueue.args::text,
-          enqueue.trace, faultline.new_key_seed());
+          enqueue.max_attempts, enqueue.task, enqueue.lease_for, enqueue.timeout, enqueue.retry,
+          faultline.text_of(enqueue.args), enqueue.trace, faultline.new_key_seed());
   return place;
 end;
 $$;

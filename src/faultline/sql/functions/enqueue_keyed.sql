@@ -12,6 +12,7 @@ declare
   fresh  bigint[] := array_fill(null::bigint, array[cardinality(args)]);
   owner  bigint[] := array_fill(null::bigint, array[cardinality(args)]);
   seed   bytea := faultline.new_key_seed();   -- of all of them: their ids differ
+  kept   faultline.document_text[] := array_fill(null::text, array[cardinality(args)]);   -- the args, checked once
 begin
   if cardinality(keys) <> cardinality(args) then
     raise exception 'got % keys for % jobs', cardinality(keys), cardinality(args)
@@ -20,19 +21,21 @@ begin
 
   -- In the order of the keys, so that two batches of the same keys wait for each other and do not deadlock.
   for ask in
-    select asked.place, asked.key, asked.args::jsonb as args
+    -- Checked before it is printed for its hash.
+    select asked.place, asked.key, asked.args::faultline.document_text as args
     from unnest(enqueue_keyed.keys, enqueue_keyed.args) with ordinality as asked (key, args, place)
     order by asked.key, asked.place
   loop
+    kept[ask.place] := ask.args;
     fresh[ask.place] := nextval('faultline.places');
     owner[ask.place] := case when ask.key is null then fresh[ask.place] else faultline.take_key(
       enqueue_keyed.queue, ask.key, fresh[ask.place],
-      sha256(convert_to(enqueue_keyed.task || E'\n' || ask.args::text, 'UTF8')), enqueue_keyed.key_for, moment) end;
+      sha256(convert_to(enqueue_keyed.task || E'\n' || ask.args::jsonb::text, 'UTF8')), enqueue_keyed.key_for, moment) end;
   end loop;
 
   with won as materialized (
-    select asked.id, asked.key, asked.args::faultline.document_text as args
-    from unnest(fresh, owner, enqueue_keyed.keys, enqueue_keyed.args) as asked (id, owner, key, args)
+    select asked.id, asked.key, asked.args
+    from unnest(fresh, owner, enqueue_keyed.keys, kept) as asked (id, owner, key, args)
     where asked.id = asked.owner
   ),
   due as (

@@ -20,7 +20,7 @@ begin
       job.id, case when ends then 0 else job.token end, job.token, job.created_at, job.claimed_at, moment, job.claim, job.lane,
       job.claimed_by, job.attempt, job.max_attempts, job.crashes, enter.outcome, job.task, job.key, left(enter.error, 8192),
       case when ends and lane.keep = 'full' then job.args end,
-      case when ends and lane.keep = 'full' then enter.result::text end);
+      case when ends and lane.keep = 'full' then faultline.text_of(enter.result) end);
   end if;
 
   if job.key is not null and (ends or enter.outcome = 'dead') then
