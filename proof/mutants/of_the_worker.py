@@ -305,12 +305,12 @@ MUTANTS = (
     Mutant(
         "the text of a document may be of any length", "G13",
         "tests/sql/test_bounds.py::test_the_text_of_a_document_is_bounded_by_its_own_length",
-        (Patch("sql/migrations/0011_documents.sql", "when octet_length(value) > 1048576 then false", "when octet_length(value) > 1048576 then true"),),
+        (Patch("sql/migrations/0012_documents.sql", "when octet_length(value) > 1048576 then false", "when octet_length(value) > 1048576 then true"),),
     ),
     Mutant(
         "any text is kept for a document", "G13",
         "tests/sql/test_bounds.py::test_one_document_past_its_bounds_has_all_of_its_bulk_refused",
-        (Patch("sql/migrations/0011_documents.sql", "check (value is null or value::jsonb is not null)", "check (true)"),),
+        (Patch("sql/migrations/0012_documents.sql", "check (value is null or value::jsonb is not null)", "check (true)"),),
     ),
     Mutant(
         "args are decoded for all that were claimed together", "G13",
@@ -327,14 +327,14 @@ MUTANTS = (
     Mutant(
         "a document may be of any size", "G13",
         "tests/bad_input/test_i4_the_largest_document.py::test_i4_one_byte_more_is_refused_at_every_door",
-        (Patch("sql/migrations/0011_documents.sql", "when octet_length(value) > 1048576 then false", "when octet_length(value) > 1048576 then true"),),
+        (Patch("sql/migrations/0012_documents.sql", "when octet_length(value) > 1048576 then false", "when octet_length(value) > 1048576 then true"),),
     ),
     Mutant(
         "a document is printed to be measured, whatever its exponents", "G13",
         "tests/bad_input/test_i12_documents_that_cost.py::test_i12_no_document_costs_a_backend_its_memory_or_its_time",
-        (Patch("sql/migrations/0011_documents.sql", "'[0-9][eE][+-]?0*(?:40[1-9]|4[1-9][0-9]|[5-9][0-9]{2}|[1-9][0-9]{3})' then true",
+        (Patch("sql/migrations/0012_documents.sql", "'[0-9][eE][+-]?0*(?:40[1-9]|4[1-9][0-9]|[5-9][0-9]{2}|[1-9][0-9]{3})' then true",
                "'no such thing' then true"),
-         Patch("sql/migrations/0011_documents.sql", "> 10485 then false", "> 104850000 then false")),
+         Patch("sql/migrations/0012_documents.sql", "> 10485 then false", "> 104850000 then false")),
     ),
     Mutant(
         "what SQL built is printed to be measured", "G13",
