@@ -3,9 +3,9 @@
 import logging
 import os
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
-from threading import Event
 
 import click
 from psycopg.errors import DuplicateDatabase
@@ -23,7 +23,7 @@ from faultline.running import work
 from faultline.store.migrate import migrate
 from faultline.telemetry import configure_logging
 
-LOOK_EVERY = 0.5
+LOOK_EVERY = 0.2
 
 
 @click.command(cls=Command)
@@ -99,15 +99,18 @@ def _work(
 
 def _serve(terminal: Terminal, server: EmbeddedServer, folder: Path, url: str) -> int:
     """Keep the server until told to stop, or until it ends by itself."""
-    told_to_stop = Event()
+    # A list and not an Event: the handler runs in the thread that waits, and may interrupt it while it holds
+    # the Event's lock, for which it would then wait for ever.
+    told_to_stop: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told_to_stop.set())
+        signal.signal(number, lambda heard, _: told_to_stop.append(heard))
     _greet(terminal, server, folder, url)
     terminal.say(
         "No worker: `faultline worker MODULE:APP` in this folder starts one. Ctrl-C stops the server."
     )
-    while not told_to_stop.wait(LOOK_EVERY):
-        if not server.is_running:
+    while not told_to_stop:
+        time.sleep(LOOK_EVERY)
+        if not told_to_stop and not server.is_running:
             raise ServerFailed(f"the PostgreSQL in {folder} has ended; its log is {folder / 'log'}")
     return 0
 

@@ -20,13 +20,27 @@ def exit_code_of(error: BaseException) -> int:
             return error.exit_code
         case SystemExit():
             return error.code if isinstance(error.code, int) else ERROR
-        case KeyboardInterrupt():
-            return INTERRUPTED
-        case click.Abort() if isinstance(error.__cause__, KeyboardInterrupt):
+        case _ if is_interrupted(error):
             return INTERRUPTED
         case click.UsageError() | InputError() | ConfigError():
             return USAGE
     return ERROR
+
+
+def is_interrupted(error: BaseException) -> bool:
+    """Whether it is a Ctrl-C, or came up while one was on its way out: a cleanup that fails must not hide it.
+
+    >>> is_interrupted(KeyboardInterrupt()), is_interrupted(click.Abort())
+    (True, False)
+    """
+    seen: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in seen:
+        if isinstance(following, KeyboardInterrupt):
+            return True
+        seen.append(following)
+        following = following.__cause__ or following.__context__
+    return False
 
 
 def line_of(error: BaseException) -> str:
@@ -36,8 +50,10 @@ def line_of(error: BaseException) -> str:
             return ""
         case KeyboardInterrupt():
             return "interrupted"
-        case click.Abort() if isinstance(error.__cause__, KeyboardInterrupt):
+        case click.Abort() if is_interrupted(error):
             return "interrupted"
+        case _ if is_interrupted(error):
+            return _one_line(f"interrupted, and what had to be ended gave an error: {error}")
         case click.Abort():
             return "nothing was done"
         case click.UsageError():

@@ -9,6 +9,7 @@ import click
 
 from faultline import __version__
 from faultline.cli.failing import exit_code_of, line_of
+from faultline.cli.interrupts import keep_interrupts
 from faultline.cli.options import Group
 
 COMMANDS: Final = (
@@ -57,7 +58,8 @@ def root() -> None:
 
 
 def main() -> None:
-    """Where the `faultline` program begins."""
+    """Run what the command line says."""
+    keep_interrupts()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a letter should not cost the command.
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
