@@ -29,8 +29,7 @@ class Command:
     seconds: float = 2.0
     """Within which it is interrupted."""
 
-    @property
-    def name(self) -> str:
+    def __str__(self) -> str:
         return " ".join(word for word in self.words if "/" not in word)
 
 
@@ -74,7 +73,7 @@ def interrupt(command: Command, after: float, dsn: str, folder: Path) -> str:
             _, said = process.communicate(timeout=END_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return f"{command.name}, interrupted after {after:.3f} s: it did not end in {END_SECONDS_MAX} s"
+            return f"{command}, interrupted after {after:.3f} s: it did not end in {END_SECONDS_MAX} s"
         finally:
             alarm.cancel()
     return _wrong(command, after, process.returncode, said)
@@ -92,4 +91,4 @@ def _wrong(command: Command, after: float, code: int, said: str) -> str:
         return ""
     if code in (0, 3) and (command.serves or not command.lasts):
         return ""
-    return f"{command.name}, interrupted after {after:.3f} s: it ended with {code} and said {said[-600:]}"
+    return f"{command}, interrupted after {after:.3f} s: it ended with {code} and said {said[-600:]}"

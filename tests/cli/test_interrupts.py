@@ -11,7 +11,7 @@ import click
 import pytest
 
 from faultline.cli.failing import exit_code_of, line_of
-from tests.cli.interrupting import COMMANDS, Command, interrupt
+from tests.cli.interrupting import COMMANDS, interrupt
 
 PROGRAM = """
 import ctypes, gc, os, signal, sys, time, weakref
@@ -121,7 +121,7 @@ def test_one_while_the_program_is_loaded_ends_it_without_a_traceback():
     assert (ended.returncode, ended.stderr) == (130, "")
 
 
-@pytest.mark.parametrize("command", [one for one in COMMANDS if one.lasts], ids=Command.name.fget)
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one.lasts], ids=str)
 def test_a_command_that_is_interrupted_says_so(command, database, shop):
     after = random.uniform(0.1, command.seconds)
 

@@ -30,7 +30,7 @@ from faultline.worker.worker import Worker
 T = TypeVar("T")
 
 LEASE = timedelta(seconds=1)
-PATIENCE = float(os.environ.get("FAULTLINE_TEST_PATIENCE", 30))
+PATIENCE = float(os.environ.get("FAULTLINE_TEST_PATIENCE", 60))
 """How long a test waits for what must come: generous, since nothing here is about speed.
 
 Mutants, for which it never comes, are given less.

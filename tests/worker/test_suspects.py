@@ -118,7 +118,7 @@ def test_an_import_that_dies_in_a_child_is_no_crash_of_the_job(database, store, 
 
     job = suspect(database, store, "fragile")
     with working(database, *dies_in_children.app.registry):
-        eventually(lambda: state_of(store, job) == "succeeded", 30)
+        eventually(lambda: state_of(store, job) == "succeeded")
 
     # Where the system is slow to give us a process, it is put off first.
     assert [ending for ending in outcomes(store, job) if ending != "snoozed"] == ["released", "succeeded"]
