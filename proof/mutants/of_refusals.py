@@ -58,4 +58,11 @@ MUTANTS = (
         "tests/worker/test_dead_lines.py::test_a_handler_in_its_block_gets_out_though_the_line_is_dead",
         (worker("hand", "                self.cut()\n", "                pass\n"),),
     ),
+    Mutant(
+        "a worker without a database uses up the attempts of jobs that need one",
+        "G10",
+        "tests/worker/test_doors.py"
+        "::test_job_transaction_without_a_database_costs_no_attempt_and_is_told_with_the_remedy",
+        (worker("judge", "if isinstance(error, NoDatabase):", "if False:"),),
+    ),
 )

@@ -197,8 +197,9 @@ class TransactionEnded(FaultlineError):
 class NoDatabase(FaultlineError):
     """`job.transaction` was asked of a worker that works over a server and knows no database.
 
-    Nothing was written, and the attempt failed. Give the worker the DSN as well (`--dsn` beside `--server`),
-    or have the handler return its result: that is recorded through the same fence.
+    Nothing was written, no attempt is counted, and the job is left to other workers. Give the worker the DSN
+    as well (`--dsn` beside `--server`), or have the handler return its result: that is recorded through the
+    same fence.
     """
 
 

@@ -55,6 +55,8 @@ class TaskSpec:
     lease_for: timedelta | None = None
     run: Run | None = None
     """None becomes `loop` for an async handler and `thread` for a plain one."""
+    transaction: bool = False
+    """The handler needs `job.transaction`: a worker without a DSN that serves its queue refuses to start."""
 
     def __post_init__(self) -> None:
         check_task_name(self.name)
@@ -82,6 +84,7 @@ def spec_of(
     timeout: timedelta | None = None,
     lease_for: timedelta | None = None,
     run: Run | None = None,
+    transaction: bool = False,
     forbid_unknown: bool = True,
 ) -> TaskSpec:
     """Read a handler's signature and check its options.
@@ -109,6 +112,7 @@ def spec_of(
         timeout=timeout,
         lease_for=lease_for,
         run=run,
+        transaction=transaction,
     )
 
 

@@ -60,6 +60,7 @@ class Decorate:
         timeout: timedelta | None = None,
         lease_for: timedelta | None = None,
         run: Run | None = None,
+        transaction: bool = False,
         forbid_unknown: bool = True,
     ) -> "Decorate": ...
 

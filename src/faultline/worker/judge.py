@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from faultline.errors import ConfigError, HandlerDied, LeaseLost
+from faultline.errors import ConfigError, HandlerDied, LeaseLost, NoDatabase
 from faultline.job import LedgerEntry
 from faultline.outcome import Cancel, Crashed, Dead, Done, Failed, Outcome, Released, Snooze
 from faultline.retry import Again, Bury, Ignore, Retry, decide, from_json
@@ -15,6 +15,9 @@ from faultline.worker.trouble import is_of_all
 UNKNOWN_TASK_PAUSE = timedelta(seconds=15)
 UNKNOWN_TASK_FOR = timedelta(days=1)
 UNKNOWN_TASK = "no task of this name is known to this worker; left for one that knows it: "
+NO_DATABASE = "this worker has no DSN, which job.transaction() needs; left for one that has: "
+UNFIT_PAUSE = timedelta(seconds=30)
+"""How long a job waits that this worker cannot run though it knows its task."""
 STILL_RUNNING_PAUSE = timedelta(seconds=1)
 AWAY_PAUSE = timedelta(seconds=1)
 REASON_BYTES_MAX = 4096
@@ -29,6 +32,9 @@ def after_raise(hand: Hand, error: BaseException) -> Outcome | LeaseLost:
         return error
     if isinstance(error, LeaseLost) and (error.job_id, error.token) == (hand.job.id, hand.job.token):
         return after_refusal(error)
+    if isinstance(error, NoDatabase):
+        # This worker lacks what the handler needs, which others may have: no fault of the job either.
+        return Snooze(UNFIT_PAUSE, NO_DATABASE + hand.job.task)
     if isinstance(error, OUTAGE):
         # The database was away, which is no fault of the job: its attempt is given back.
         pause = REFUSED_PAUSE if error.__cause__ is not None and is_of_all(error.__cause__) else AWAY_PAUSE

@@ -39,6 +39,7 @@ from faultline.worker.shelf import Shelf
 from faultline.worker.suspects import Suspects
 from faultline.worker.telling import Telling
 from faultline.worker.transaction import WorkTransaction, ask_rows
+from faultline.worker.unfit import check_needs
 
 log = logging.getLogger("faultline.worker")
 
@@ -73,6 +74,8 @@ class Worker:
         doors: Doors | None = None,
     ) -> None:
         self.doors = doors or Direct(settings)
+        if settings.dsn is None:
+            check_needs(tasks, config.queues)
         self.tasks = tasks
         self.places = places_of(tasks)
         self.settings = settings

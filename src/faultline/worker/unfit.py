@@ -1,0 +1,62 @@
+"""Jobs that this worker cannot run and others can: told once a minute for each task, and left to them."""
+
+import logging
+from collections.abc import Iterable
+from typing import Any, Final
+
+from faultline.errors import ConfigError
+from faultline.outcome import Snooze
+from faultline.task import Registry, TaskSpec
+from faultline.telemetry.seldom import Seldom
+from faultline.worker.hand import Hand
+from faultline.worker.judge import NO_DATABASE
+
+log = logging.getLogger("faultline.worker")
+
+TOLD_EVERY: Final = 60.0
+
+
+class Unfit:
+    """What came back because it was claimed by the wrong worker."""
+
+    def __init__(self) -> None:
+        self._seldom = Seldom(TOLD_EVERY)
+
+    def look(self, hand: Hand, outcome: object) -> None:
+        """Say it, where an outcome is that of a job which cannot be run here."""
+        if not isinstance(outcome, Snooze):
+            return
+        task, queue = hand.job.task, hand.job.queue
+        if outcome.reason.startswith(NO_DATABASE) and self._seldom.allows(f"database {task}"):
+            log.warning(
+                "task %s uses job.transaction(), and this worker has no DSN; its jobs are left to other "
+                "workers of queue %s, no attempt is counted: give this one --dsn (FAULTLINE_DSN), or a queue "
+                "without such tasks", task, queue,
+            )  # fmt: skip
+
+
+def check_needs(tasks: Registry, queues: Iterable[str]) -> None:
+    """Without a DSN: refuse to start where a task of these queues needs one, warn where it seems so."""
+    served = [spec for spec in tasks if spec.queue in set(queues)]
+    needs = sorted(spec.name for spec in served if spec.transaction)
+    if needs:
+        raise ConfigError(
+            f"{_named(needs)}: transaction=True, so job.transaction() is needed, and this worker has no DSN; "
+            "nothing was started: give it --dsn (FAULTLINE_DSN) beside --server, or queues without them"
+        )
+    seems = sorted(spec.name for spec in served if _mentions_transaction(spec))
+    if seems:
+        log.warning(
+            "%s: job.transaction() seems to be used, and this worker has no DSN, so such jobs are left to "
+            "other workers; give it --dsn (FAULTLINE_DSN), or queues without them", _named(seems),
+        )  # fmt: skip
+
+
+def _mentions_transaction(spec: TaskSpec) -> bool:
+    code: Any = getattr(spec.handler, "__code__", None)
+    return spec.takes_job and code is not None and "transaction" in code.co_names
+
+
+def _named(names: list[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"tasks {', '.join(names[:5])}{more}" if len(names) > 1 else f"task {names[0]}"
