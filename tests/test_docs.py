@@ -2,7 +2,12 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
+
+from faultline.cli.audit import COULD_NOT_LOOK, VIOLATED
+from faultline.cli.failing import CHECK_FAILED, ERROR, USAGE
+from faultline.job import JobState
 
 ROOT = Path(__file__).parent.parent
 FUNCTIONS = ROOT / "src/faultline/sql/functions"
@@ -68,3 +73,40 @@ def test_no_function_is_longer_than_a_screen() -> None:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or 0) - node.lineno + 1
                 assert lines <= 60, f"{file.relative_to(ROOT)}:{node.lineno} {node.name} has {lines} lines"
+
+
+def test_the_exit_codes_that_the_guides_tell_are_those_of_the_commands() -> None:
+    guide = (ROOT / "docs/guides/operate.md").read_text()
+    audit = (ROOT / "docs/guides/audit.md").read_text()
+
+    assert (
+        f"{VIOLATED} says that a promise is broken in the rows, {COULD_NOT_LOOK} that it could not look"
+        in guide
+    )
+    assert f"{VIOLATED} when something is violated, {USAGE} when it was not asked rightly" in audit
+    assert f"0 when well, {ERROR} when not, {USAGE} when not asked rightly" in guide
+    assert f"exits with {CHECK_FAILED} if anything is bad" in guide
+
+
+def test_what_is_named_as_a_module_or_a_state_is_there() -> None:
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    for source in sources:
+        text = source.read_text()
+        for name in re.findall(r"\bfaultline\.([a-z]+)(?= |\.$|\"|`)", text):
+            assert name != "testing", source
+        for state in re.findall(r"--state (\w+)", text):
+            assert state in set(JobState), f"{source}: --state {state}"
+
+
+def test_what_is_required_is_imported() -> None:
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    imported = {
+        name
+        for source in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r"^\s*(?:from|import) (\w+)", source.read_text(), re.MULTILINE)
+    }
+
+    for line in required:
+        name = re.match(r"[\w-]+", line)
+        assert name is not None
+        assert name[0].replace("-", "_") in imported, f"{line} is required and imported nowhere"

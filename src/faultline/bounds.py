@@ -86,7 +86,9 @@ def check_key(key: str) -> str:
     """
     if not isinstance(key, str):
         raise BadName(f"a key is a str, not a {type(key).__name__}")
-    if not 1 <= len(key) <= KEY_CHARS_MAX:
+    if not key:
+        raise BadName("a key is not empty: all jobs with one would be the same job. Leave it out for none")
+    if len(key) > KEY_CHARS_MAX:
         raise BadName(
             f"a key has 1 to {KEY_CHARS_MAX} characters; this one has {len(key)}. Hash a longer one"
         )
@@ -96,6 +98,15 @@ def check_key(key: str) -> str:
                 f"a key has no control characters and no surrogates; {key[:60]!a} contains {char!a}"
             )
     return key
+
+
+def check_job_id(job_id: int) -> int:
+    """A job's id, as `enqueue` gave it: a whole number from 1 up.
+
+    >>> check_job_id(7)
+    7
+    """
+    return _whole("a job's id", job_id, 1, 2**63 - 1)
 
 
 def check_priority(priority: int) -> int:
@@ -163,11 +174,17 @@ def check_timeout(timeout: timedelta) -> timedelta:
 
 def _between(field: str, value: timedelta, low: timedelta, high: timedelta) -> timedelta:
     if not isinstance(value, timedelta):
-        raise OutOfBounds(f"{field} is a timedelta, not a {type(value).__name__}")
+        raise OutOfBounds(f"{field} is a timedelta, such as {_as_timedelta(value)}; got {value!r:.60}")
     if not low <= value <= high:
         bounds = f"from {format_duration(low)} to {format_duration(high)}"
         raise OutOfBounds(f"{field} goes {bounds}; got {format_duration(value)}")
     return value
+
+
+def _as_timedelta(value: object) -> str:
+    """How to write it: a bare number most likely meant seconds."""
+    seconds = value if isinstance(value, int | float) and not isinstance(value, bool) else 30
+    return f"timedelta(seconds={seconds})"
 
 
 def check_run_at(run_at: datetime) -> datetime:

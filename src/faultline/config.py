@@ -38,6 +38,7 @@ class Settings:
     log: str = "info"
 
     def __post_init__(self) -> None:
+        check_dsn(self.dsn)
         if self.pooler not in ("auto", "none", "transaction"):
             raise ConfigError(f"FAULTLINE_POOLER is `auto`, `none` or `transaction`; got {self.pooler!r}")
         if self.log.upper() not in logging.getLevelNamesMapping():
@@ -206,6 +207,33 @@ def read_queues(words: Iterable[str]) -> dict[str, int | None]:
             )
         queues[check_queue_name(name)] = int(limit) if equals else None
     return queues
+
+
+def check_dsn(dsn: str | None) -> None:
+    """Refuse what no libpq could read as the address of a PostgreSQL, in words of our own.
+
+    >>> check_dsn("postgresql://app@db/shop")
+    """
+    if dsn is None:
+        return
+    if not isinstance(dsn, str):
+        raise ConfigError(
+            f"a DSN is a str, such as postgresql://user@host/database; got a {type(dsn).__name__}"
+        )
+    scheme, found, rest = dsn.strip().partition("://")
+    if not found or "=" in scheme or scheme in ("postgresql", "postgres"):
+        return
+    base, plus, _ = scheme.partition("+")
+    if base.lower() in ("postgresql", "postgres"):
+        shown = redact(f"postgresql://{rest}")
+        why = (
+            f"{scheme}:// is SQLAlchemy's form of a URL" if plus else f"{scheme}:// is written in lower case"
+        )
+        raise ConfigError(f"{why}; Faultline takes it without that: {shown}")
+    raise ConfigError(
+        f"Faultline works on PostgreSQL; {scheme[:40]!a} is the address of something else. Write "
+        "postgresql://user@host/database"
+    )
 
 
 _SHOWN: Final = ("user", "host", "hostaddr", "port", "dbname")

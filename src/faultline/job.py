@@ -11,7 +11,8 @@ from uuid import UUID, uuid5
 
 import msgspec
 
-from faultline.errors import BadName, FaultlineError
+from faultline.errors import BadName, FaultlineError, OutOfBounds
+from faultline.suggest import did_you_mean
 
 if TYPE_CHECKING:  # words are plain values: only the type checker follows them to the driver
     from psycopg import AsyncConnection, Connection, IsolationLevel
@@ -20,7 +21,7 @@ EFFECT_NAME_CHARS_MAX = 200
 
 
 class JobState(StrEnum):
-    """Where a job is.
+    """Where a job is. One that waits for its moment, at first or between attempts, is `queued`, too.
 
     >>> JobState("queued") is JobState.QUEUED
     True
@@ -28,7 +29,6 @@ class JobState(StrEnum):
 
     QUEUED = "queued"
     RUNNING = "running"
-    WAITING = "waiting"
     SUCCEEDED = "succeeded"
     DEAD = "dead"
     CANCELLED = "cancelled"
@@ -37,6 +37,27 @@ class JobState(StrEnum):
     def ended(self) -> bool:
         """True of the three states in which nothing more will happen by itself."""
         return self in _ENDED
+
+
+_OTHER_WORDS = {
+    "waiting": "queued", "scheduled": "queued", "later": "queued", "due": "queued", "pending": "queued",
+    "retrying": "queued", "retry": "queued", "failed": "queued, while attempts are left, or dead",
+    "active": "running", "claimed": "running", "done": "succeeded", "completed": "succeeded",
+    "success": "succeeded", "finished": "succeeded", "canceled": "cancelled", "discarded": "dead",
+}  # fmt: skip
+
+
+def read_state(text: str) -> JobState:
+    """A state by its name, or OutOfBounds with the name it may have meant.
+
+    >>> read_state("dead") is JobState.DEAD
+    True
+    """
+    if text in list(JobState):
+        return JobState(text)
+    meant = _OTHER_WORDS.get(str(text).lower())
+    hint = f"; did you mean {meant}?" if meant else did_you_mean(str(text), list(JobState)) or "."
+    raise OutOfBounds(f"{str(text)[:40]!a} is not a job's state{hint} The states are {', '.join(JobState)}")
 
 
 _ENDED = frozenset({JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED})
@@ -205,7 +226,7 @@ class Job(msgspec.Struct, eq=False, gc=False):
         if self._begin is None:
             raise FaultlineError(
                 "job.transaction() needs the worker that runs the job; this Job was made by hand. "
-                "Run the handler in a worker, or in faultline.testing"
+                "Run the handler in a worker; `faultline worker --until-empty` is one for tests"
             )
         return self._begin(self, result, isolation)
 

@@ -108,7 +108,9 @@ class Snooze(_Said):
 
     def __init__(self, delay: timedelta, reason: str = "") -> None:
         if not isinstance(delay, timedelta):
-            raise TypeError(f"Snooze takes a timedelta, not {type(delay).__name__}")
+            raise TypeError(
+                f"Snooze takes a timedelta, such as timedelta(minutes=5), not {type(delay).__name__}"
+            )
         if delay < timedelta(0):
             raise OutOfBounds(f"Snooze cannot go back in time: delay is {delay}, use zero or more")
         super().__init__(delay, reason)

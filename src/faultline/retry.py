@@ -88,6 +88,10 @@ class Exponential:
     jitter: float = 0.1
 
     def __post_init__(self) -> None:
+        _check_wait("first", self.first)
+        _check_wait("cap", self.cap)
+        _check_number("factor", self.factor)
+        _check_number("jitter", self.jitter)
         if not _ZERO <= self.first <= self.cap <= DELAY_MAX:
             raise ConfigError(
                 "an exponential retry needs zero <= first <= cap <= 3600d, or the cap would come before "
@@ -131,6 +135,7 @@ class Constant:
     wait: timedelta
 
     def __post_init__(self) -> None:
+        _check_wait("wait", self.wait)
         if not _ZERO <= self.wait <= DELAY_MAX:
             raise ConfigError(f"a constant retry waits from zero to 3600d; got {format_duration(self.wait)}")
 
@@ -160,6 +165,11 @@ class Retry:
 
     def __post_init__(self) -> None:
         _check_callable("policy", self.policy)
+        if not isinstance(self.on, Mapping):
+            raise ConfigError(
+                "Retry(on=...) maps classes of exceptions to a policy, bury or ignore, as in "
+                f"on={{ValueError: bury}}; got {self.on!r:.60}"
+            )
         for kind, word in self.on.items():
             if not (isinstance(kind, type) and issubclass(kind, BaseException)):
                 raise ConfigError(f"Retry(on=...) maps classes of exceptions; {kind!r} is not one")
@@ -180,11 +190,33 @@ class Retry:
 
 
 def _check_callable(field_name: str, policy: object) -> None:
-    if not callable(policy) or isinstance(policy, type):
+    if callable(policy) and not isinstance(policy, type):
+        return
+    hint = ""
+    if isinstance(policy, int) and field_name == "policy":
+        hint = f". How often a job is tried is max_attempts={policy}"
+    elif isinstance(policy, str) and policy in ("bury", "ignore"):
+        hint = f". It is faultline.{policy}, without quotes"
+    elif isinstance(policy, type):
+        hint = ". Call it: Exponential()"
+    rules = "" if field_name == "policy" else "bury, ignore, "
+    raise ConfigError(
+        f"retry {field_name}: expected {rules}Exponential(...), Constant(...) or a function "
+        f"(attempt, error) -> timedelta | None; got {policy!r:.100}{hint}"
+    )
+
+
+def _check_wait(field_name: str, wait: object) -> None:
+    if not isinstance(wait, timedelta):
+        seconds = wait if isinstance(wait, int | float) and not isinstance(wait, bool) else 5
         raise ConfigError(
-            f"retry {field_name}: expected Exponential(...), Constant(...) or a function "
-            f"(attempt, error) -> timedelta | None; got {policy!r}"
+            f"retry: {field_name} is a timedelta, such as timedelta(seconds={seconds}); got {wait!r:.60}"
         )
+
+
+def _check_number(field_name: str, number: object) -> None:
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise ConfigError(f"retry: {field_name} is a number; got {number!r:.60}")
 
 
 def rules_of(retry: RetryPolicy | Retry | None) -> Retry:

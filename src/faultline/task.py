@@ -1,6 +1,5 @@
 """A kind of work, with a name: the handler, its signature and its defaults; and the registry of them."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from faultline.bounds import (
 from faultline.errors import ConfigError, UnknownTask
 from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy, rules_of
+from faultline.suggest import close_to
 
 MAX_ATTEMPTS: Final = 10
 MAX_CRASHES: Final = 3
@@ -145,7 +145,10 @@ def _checked_run(run: Run | None, is_async: bool, task: str) -> Run:
 
 def _check_handler(handler: Callable[..., Any], task: str) -> None:
     if not callable(handler) or isinstance(handler, type):
-        raise ConfigError(f"task {task}: @task goes on a function, not on {handler!r}")
+        raise ConfigError(
+            f"task {task}: @app.task goes on a function, not on {handler!r}; options have names, as in "
+            '@app.task(queue="billing")'
+        )
     if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
         raise ConfigError(
             f"task {task}: a generator has no single result; return a value instead of yielding"
@@ -210,11 +213,10 @@ class Registry:
         return self._specs.get(name)
 
     def _known(self, name: str) -> str:
-        close = difflib.get_close_matches(name[:140], self._specs, n=3)
-        known = close or sorted(self._specs)[:10]
-        hint = "did you mean" if close else "this app knows"
-        names = ", ".join(known) or "none at all"
-        return f"{hint} {names}. Import the module that defines the task, or correct the name"
+        close = " or ".join(close_to(name, self._specs))
+        names = ", ".join(sorted(self._specs)[:10]) or "none at all"
+        hint = f"did you mean {close}?" if close else f"this app knows {names}."
+        return f"{hint} Import the module that defines the task, or correct the name"
 
     def __contains__(self, name: object) -> bool:
         return name in self._specs

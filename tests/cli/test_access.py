@@ -161,7 +161,7 @@ def test_doctor_is_there_for_roles_that_may_read_no_table(run, on, db, database,
 def test_acts_are_told_with_who_and_why(on, ask, store):
     job_id = enqueue(store, queue="mail")
     store.run(calls.cancel(job_id, "not wanted"))
-    on("queues", "pause", "sms")
+    on("queues", "pause", "sms", "--new")
 
     told = on("acts").stdout.splitlines()
     of_the_job = ask("acts", "--job", str(job_id))
@@ -179,7 +179,8 @@ def test_whatever_an_operator_does_by_hand_can_be_told_why(on, ask, store):
         store.run(calls.fail(lease, "boom", timedelta(0)))
 
     for number, words in enumerate((
-        ("queues", "pause", "sms"), ("queues", "resume", "sms"), ("queues", "keep", "outline", "sms"),
+        ("queues", "pause", "sms", "--new"), ("queues", "resume", "sms"),
+        ("queues", "keep", "outline", "sms"),
         ("jobs", "retry", str(later)), ("jobs", "replay", str(dead[0])), ("jobs", "replay", "--all", "--yes"),
     )):  # fmt: skip
         on(*words, "--reason", f"reason {number}")

@@ -1,14 +1,20 @@
 """`faultline dev`: nothing prepared, a database and a worker; Ctrl-C, and nothing is left running."""
 
 import os
+import re
+import shlex
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import psycopg
 
 from faultline.cli.dev_server import running_dsn
 from faultline.embedded.place import Place
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 def test_dev_brings_a_database_that_other_commands_in_the_folder_find(start, run, shop):
@@ -71,6 +77,27 @@ def test_the_address_is_the_same_at_every_start_and_good_for_any_client(start, t
         assert conn.execute("select count(*) from faultline.jobs").fetchone() == (1,)
     stopped(again, signal.SIGTERM)
     assert running_dsn() is None
+
+
+def test_the_readmes_first_app_runs_as_it_stands(start, run, shop):
+    page = README.read_text()
+    (source,) = re.findall(r"```python\n(# shop\.py\n.*?)```", page, re.DOTALL)
+    (program,) = re.findall(r'^python -c "(.*)"$', page, re.MULTILINE)
+    (enqueue,) = re.findall(r"^faultline (enqueue .*?) +# in another", page, re.MULTILINE)
+    (shop / "shop.py").write_text(source)
+    dev = start("dev", "shop:app")
+    url, _ = address_of(dev)
+
+    typed = run(*shlex.split(enqueue))
+    told = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "FAULTLINE_DSN": url}, cwd=shop,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert typed.stdout == "job 1 enqueued in default\n", typed.stderr
+    assert (told.stdout, told.stderr) == ("hello Ada\n", "")
+    assert "succeeded" in run("jobs", "list").stdout
+    stopped(dev)
 
 
 def test_a_port_that_is_taken_is_told_and_taken_back_when_it_is_free(start, tmp_path):

@@ -87,11 +87,11 @@ def test_with_an_app_the_args_are_held_to_the_signature(on, shop, store):
         (["charge", "--delay", "-5s"], "is not a duration"),
         (["charge", "--delay", "99999d"], "delay"),
         (["charge", "--run-at", "infinity"], "is not a moment"),
-        (["charge", "--run-at", "0001-01-01"], "2000"),
+        (["charge", "--run-at", "0001-01-01T00:00Z"], "2000"),
         (["charge", "--lease", "1ms"], "lease"),
         (["charge", "--timeout", "1us"], "timeout"),
         (["charge", "--key", ""], "key"),
-        (["charge", "--delay", "1s", "--run-at", "2100-01-01"], "give one of them"),
+        (["charge", "--delay", "1s", "--run-at", "2100-01-01T00:00Z"], "give one of them"),
     ],
 )
 def test_bad_input_exits_with_2_says_what_is_wrong_and_changes_no_row(on, database, words, said):

@@ -78,7 +78,7 @@ def drained(failing, start, database, store):
 def test_a_failure_is_a_warning_with_the_users_own_frames_first(drained):
     (told,), _ = drained(("parse", '{"body": "{"}'))
 
-    assert (told["level"], told["state"]) == ("warning", "waiting")
+    assert (told["level"], told["state"]) == ("warning", "queued")
     assert (told["attempt"], told["max_attempts"]) == (1, 2)
     assert told["error"].startswith("JSONDecodeError: ")
     frames = [line for line in told["frames"].splitlines() if line.startswith("  File")]

@@ -48,8 +48,8 @@ def test_a_queue_keeps_one_of_three_things(on):
 def test_a_queue_nobody_knows_cannot_be_resumed(on):
     refused = on("queues", "resume", "nope")
 
-    assert refused.exit_code == 1
-    assert "there is no queue 'nope'" in refused.stderr
+    assert refused.exit_code == 2
+    assert "no queue is called nope. Nothing was done." in refused.stderr
 
 
 def test_workers_are_working_then_silent_then_stopped(ask, store, clock):

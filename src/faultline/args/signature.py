@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Final, Union, get_type_hints
+from typing import Any, Final, Union, get_args, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -66,11 +66,13 @@ def arguments_of(parameters: Mapping[str, inspect.Parameter], task: str) -> tupl
     for name, parameter in parameters.items():
         if parameter.kind in _REFUSED:
             raise ConfigError(f"task {task}: parameter {name} {_REFUSED[parameter.kind]}")
-        _check_kind(parameter.annotation, name, task)
+        # To a type checker `object` is stricter than Any; JSON knows no difference.
+        hint = Any if parameter.annotation is object else parameter.annotation
+        _check_kind(hint, name, task)
         arguments.append(
             Argument(
                 name=name,
-                hint=parameter.annotation,
+                hint=hint,
                 required=parameter.default is inspect.Parameter.empty,
                 by_position=parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD,
             )
@@ -84,10 +86,16 @@ def _check_kind(hint: Any, name: str, task: str) -> None:
         msgspec.json.schema(hint, schema_hook=models.describe)
     except Exception as error:
         reason = str(error).splitlines()[0].rstrip(":")
+        why = "" if reason.startswith("Generating JSON schema") else f" ({reason})"
         raise ConfigError(
-            f"task {task}: argument {name} is annotated {hint!r}, which cannot be read back from JSON "
-            f"({reason}). Use plain types, dataclasses, msgspec structs, TypedDicts or pydantic models"
+            f"task {task}: argument {name} is annotated {_named(hint)}, which cannot be read back from "
+            f"JSON{why}. Use plain types, dataclasses, msgspec structs, TypedDicts or pydantic models; of an "
+            "object in the database pass the id"
         ) from None
+
+
+def _named(hint: Any) -> str:
+    return hint.__qualname__ if isinstance(hint, type) and not get_args(hint) else repr(hint)
 
 
 def struct_of(arguments: tuple[Argument, ...], task: str, *, forbid_unknown: bool) -> type[msgspec.Struct]:

@@ -1,12 +1,12 @@
 """What doctor thinks of the facts it is shown: a grade, a sentence and a remedy for each. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from faultline.cli.wording import span
 from faultline.store.migrate import Standing
-from faultline.store.rows import Vitals
+from faultline.store.rows import QueueInfo, Vitals, WorkerInfo
 from faultline.store.sources import LATEST
 
 Grade = Literal["ok", "warn", "bad"]
@@ -14,6 +14,7 @@ Grade = Literal["ok", "warn", "bad"]
 CLOCK_SECONDS_MAX: Final = 2.0
 TRANSACTION_SECONDS_MAX: Final = 600.0
 ROUND_SECONDS_MAX: Final = 30.0
+NAMED_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,21 @@ def watchdog(vitals: Vitals) -> Check:
             "start a worker: nobody takes lost jobs back",
         )
     return Check("watchdog", "ok", f"the last round was {span(age)} ago")
+
+
+def queues(found: Sequence[QueueInfo], known: Sequence[WorkerInfo]) -> Check:
+    """Whether each job that is due has a worker to come; a paused queue waits on purpose."""
+    served = {queue for worker in known if not worker.silent for queue in worker.queues}
+    left = [queue for queue in found if queue.due and not queue.paused and queue.queue not in served]
+    if not left:
+        return Check("queues", "ok", "each with due jobs is served by a worker, or paused")
+    said = ", ".join(f"{queue.due:,} due in {queue.queue}" for queue in left[:NAMED_MAX])
+    more = f" and {len(left) - NAMED_MAX} queues more" if len(left) > NAMED_MAX else ""
+    names = ",".join(queue.queue for queue in left[:NAMED_MAX])
+    return Check(
+        "queues", "warn", f"jobs wait where no worker serves: {said}{more}",
+        f"start a worker with --queues {names}, or look for a typo in the queue's name",
+    )  # fmt: skip
 
 
 def workers(vitals: Vitals) -> Check:

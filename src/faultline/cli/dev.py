@@ -15,7 +15,7 @@ from faultline.cli.dev_server import DATABASE, FOLDER, noted_port
 from faultline.cli.loading import load_app
 from faultline.cli.options import COUNT, Command, told
 from faultline.cli.terminal import Terminal
-from faultline.cli.worker import queues_of, worker_config
+from faultline.cli.worker import queues_of, warn_of_queues, worker_config
 from faultline.config import Settings
 from faultline.embedded import EmbeddedServer
 from faultline.errors import ServerFailed
@@ -94,6 +94,7 @@ def _work(
     tasks = ", ".join(sorted(spec.name for spec in found.registry)) or "none"
     terminal.say(f"Tasks: {tasks}. Works on {', '.join(config.queues)}. Ctrl-C stops worker and server.")
     _log_every_job()
+    warn_of_queues(found, queues)
     return loops.run(work(found.registry, Settings.read(dsn=url), config, name="dev", signals=True))
 
 

@@ -1,4 +1,4 @@
-"""`faultline doctor`: look at everything that can be wrong, and say what to do about it."""
+"""`faultline doctor`: what is often wrong with a database or an installation, and what to do about it."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -22,6 +22,8 @@ from faultline.errors import FaultlineError, PermissionDenied
 from faultline.store import calls, migrate
 from faultline.store.connect import connect, greet
 from faultline.store.sources import LATEST
+
+WORKERS_MAX = 10_000
 
 
 @click.command(cls=Command)
@@ -95,6 +97,8 @@ def _examine_inside(settings: Settings, dsn: str) -> list[Check]:
         vitals = session.run(calls.doctor())
         between = asked_at + (datetime.now(UTC) - asked_at) / 2
         told_pid = conn.info.backend_pid
+        queues = session.run(calls.list_queues())
+        workers = session.run(calls.list_workers(most=WORKERS_MAX))
     return [
         checks.server(vitals),
         *checks.durability(vitals),
@@ -103,6 +107,7 @@ def _examine_inside(settings: Settings, dsn: str) -> list[Check]:
         checks.transactions(vitals),
         checks.watchdog(vitals),
         checks.workers(vitals),
+        checks.queues(queues, workers),
         *checks.rows(vitals),
     ]
 

@@ -9,6 +9,7 @@ import click
 
 from faultline import bounds
 from faultline.args.document import check_document
+from faultline.cli.known import NEWEST, remark_task
 from faultline.cli.loading import load_app
 from faultline.cli.options import DURATION, MOMENT, Command, parsed, told, whole
 from faultline.cli.terminal import Terminal
@@ -55,10 +56,13 @@ def command(terminal: Terminal, /, task: str, args: str, app_path: str | None, *
     new = _by_signature(app_path, task, text, options) if app_path else _as_given(task, text, options)
     with Faultline(terminal.settings().require_dsn()) as app:
         (job_id,) = app.enqueue_many([new])
+        lately = [] if app_path else app.jobs(before=job_id, limit=NEWEST)
     if terminal.json:
         terminal.give({"id": job_id, "task": new.task, "queue": new.queue})
     else:
         click.echo(job_id if terminal.quiet else f"job {job_id} enqueued in {new.queue}")
+    if not app_path and not terminal.quiet:
+        remark_task(terminal, task, (job.task for job in lately))
 
 
 def _checked(

@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from faultline.errors import ConfigError, FaultlineError, InputError
+from faultline.errors import ConfigError, FaultlineError, InputError, UnknownTask
 from faultline.telemetry import printable, scrub
 
 ERROR: Final = 1
@@ -22,7 +22,7 @@ def exit_code_of(error: BaseException) -> int:
             return error.code if isinstance(error.code, int) else ERROR
         case _ if is_interrupted(error):
             return INTERRUPTED
-        case click.UsageError() | InputError() | ConfigError():
+        case click.UsageError() | InputError() | ConfigError() | UnknownTask():
             return USAGE
     return ERROR
 

@@ -40,7 +40,7 @@ def command(terminal: Terminal, /, server: str | None, alive: bool, **asked: Any
     """Say whether the database answers, its schema is ours, and the watchdog makes its rounds.
 
     With --server or --alive: whether that process is well, which a database that is away does not change.
-    Exits with 0 when all is well and 1 when not.
+    Exits with 0 when all is well, 1 when not, and 2 when it was not asked rightly, as without a database.
     """
     from faultline.cli import signs
 

@@ -1,7 +1,7 @@
 """What every command takes: where the database is, how to print; and the kinds of values people type."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import update_wrapper
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -11,6 +11,7 @@ from faultline.cli.terminal import Terminal, Wishes
 from faultline.config import JOBS_MAX_MAX
 from faultline.durations import parse_duration
 from faultline.errors import FaultlineError
+from faultline.suggest import did_you_mean
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,6 +67,19 @@ class Group(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = str(args[0])
+        if not name.startswith("-") and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            hint = self.hint_for(ctx, name) or did_you_mean(name, self.list_commands(ctx))
+            raise click.UsageError(f"there is no command {name[:60]!a}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def hint_for(self, ctx: click.Context, name: str) -> str:
+        """What else a word that is no command of this group may have meant."""
+        return ""
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _format_apart(self, ctx, formatter)
         self.format_commands(ctx, formatter)
@@ -120,9 +134,23 @@ def _moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise FaultlineError(
-            f"{text[:60]!a} is not a moment; write it as 2030-01-31T09:00+01:00 (without an offset it is UTC)"
+            f"{text[:60]!a} is not a moment; write 2030-01-31T09:00+01:00, or with a Z at the end for UTC"
         ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment.tzinfo is None:
+        whole_day = moment.isoformat(timespec="minutes")
+        raise FaultlineError(
+            f"{text[:60]!a} does not say in which time zone, and would be another moment on another machine; "
+            f"write {whole_day}Z for UTC, or {whole_day}{_offset_here(moment)} for the time here"
+        )
+    return moment
+
+
+def _offset_here(moment: datetime) -> str:
+    """The offset from UTC that holds here at that moment, such as +01:00."""
+    try:
+        return moment.astimezone().isoformat()[-6:]
+    except (OverflowError, ValueError, OSError):  # the first or last year there is
+        return "+00:00"
 
 
 def parsed(name: str, parse: Callable[[str], Any]) -> click.ParamType[Any]:

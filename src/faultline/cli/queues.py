@@ -3,6 +3,7 @@
 import click
 
 from faultline import bounds
+from faultline.cli.known import check_queues, new_option
 from faultline.cli.options import Group, parsed, reason_option, told
 from faultline.cli.tables import draw, number, toned, wide, word
 from faultline.cli.terminal import Terminal
@@ -11,8 +12,8 @@ from faultline.store import calls
 from faultline.store.rows import QueueInfo
 
 COLUMNS = (
-    wide("queue"), word(""), number("due"), number("running"), number("later"), number("dead"), number("lag"),
-    word("keeps"),
+    wide("queue"), word(""), number("due"), number("running"), number("scheduled"), number("dead"),
+    number("lag"), word("keeps"),
 )  # fmt: skip
 QUEUE = parsed("queue", bounds.check_queue_name)
 
@@ -25,7 +26,11 @@ def command() -> None:
 @command.command("list")
 @told
 def list_(terminal: Terminal) -> None:
-    """List queues: jobs due, running, for later and dead; lag is the age of the first due job."""
+    """List queues: jobs due, running, scheduled and dead; lag is the age of the first due job.
+
+    Scheduled are those that wait for their moment, at first or between attempts; `jobs list` has them as
+    queued.
+    """
     with terminal.database() as session:
         found = session.run(calls.list_queues())
     terminal.show(
@@ -42,11 +47,13 @@ def _row(queue: QueueInfo) -> tuple[object, ...]:
 
 @command.command()
 @click.argument("names", type=QUEUE, metavar="NAME...", nargs=-1, required=True)
+@new_option
 @reason_option
 @told
-def pause(terminal: Terminal, names: tuple[str, ...], reason: str | None) -> None:
-    """Stop claims from queues; what runs goes on. A queue not yet seen starts paused."""
+def pause(terminal: Terminal, names: tuple[str, ...], new: bool, reason: str | None) -> None:
+    """Stop claims from queues; what runs goes on. With --new, a queue not yet seen starts paused."""
     with terminal.database() as session:
+        check_queues(session, names, new)
         for name in names:
             session.act(calls.pause(name), reason)
             terminal.say(f"queue {name} paused")
@@ -61,6 +68,7 @@ def pause(terminal: Terminal, names: tuple[str, ...], reason: str | None) -> Non
 def resume(terminal: Terminal, names: tuple[str, ...], reason: str | None) -> None:
     """Let claims from queues go on."""
     with terminal.database() as session:
+        check_queues(session, names)
         for name in names:
             session.act(calls.resume(name), reason)
             session.run(calls.wake(name))
@@ -72,15 +80,17 @@ def resume(terminal: Terminal, names: tuple[str, ...], reason: str | None) -> No
 @command.command()
 @click.argument("what", type=click.Choice(["full", "outline", "nothing"]))
 @click.argument("names", type=QUEUE, metavar="NAME...", nargs=-1, required=True)
+@new_option
 @reason_option
 @told
-def keep(terminal: Terminal, what: str, names: tuple[str, ...], reason: str | None) -> None:
+def keep(terminal: Terminal, what: str, names: tuple[str, ...], new: bool, reason: str | None) -> None:
     """Choose what the ledger keeps of successes from now on.
 
     full: the entry with args and result, the default. outline: the entry alone. nothing: no entry, the
     fastest; a lost reply to a commit then cannot be looked up. Failures are always kept.
     """
     with terminal.database() as session:
+        check_queues(session, names, new)
         for name in names:
             session.act(calls.keep(name, what), reason)
             terminal.say(f"queue {name} keeps {what} of its successes")

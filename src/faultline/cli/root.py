@@ -19,11 +19,27 @@ COMMANDS: Final = (
 """In the order a newcomer meets them, which is also the order of the help."""
 
 
+EXIT_CODES: Final = (
+    "Exit codes: 0 done, 1 error, 2 not understood and nothing done, 3 a check failed, 130 interrupted. What "
+    "1 and 3 mean of `worker`, `health` and `audit` is in their help."
+)
+
+
 class Root(Group):
     """Imports a command's file when it is asked for: a worker should not carry the tables of `jobs list`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def hint_for(self, ctx: click.Context, name: str) -> str:
+        """A word that is a command of one of the groups, such as `list` or `pause`."""
+        groups = {group: self.get_command(ctx, group) for group in ("jobs", "queues", "keys")}
+        homes = [
+            f"`faultline {group} {name}`"
+            for group, command in groups.items()
+            if isinstance(command, click.Group) and name in command.commands
+        ]
+        return f"; did you mean {' or '.join(homes)}?" if homes else ""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -52,7 +68,7 @@ class Root(Group):
 
 
 @click.version_option(__version__, prog_name="faultline", message="%(prog)s %(version)s")
-@click.group(cls=Root, epilog="Exit codes: 0 done, 1 error, 2 not understood, 3 a check failed.")
+@click.group(cls=Root, epilog=EXIT_CODES)
 def root() -> None:
     """Faultline: a job queue on PostgreSQL whose jobs survive their workers."""
 

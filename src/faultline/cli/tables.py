@@ -10,7 +10,7 @@ from rich.text import Text
 from faultline.cli.wording import safe
 
 TONES: Final = {
-    "succeeded": "green", "running": "cyan", "queued": "", "waiting": "", "dead": "red", "failed": "red",
+    "succeeded": "green", "running": "cyan", "queued": "", "dead": "red", "failed": "red",
     "expired": "yellow", "cancelled": "dim", "released": "dim", "snoozed": "dim", "refused": "bold red",
     "ok": "green", "warn": "yellow", "bad": "bold red", "working": "green", "silent": "yellow",
     "stopped": "dim", "paused": "yellow",

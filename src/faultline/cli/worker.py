@@ -1,5 +1,6 @@
 """`faultline worker`: claim jobs of an app and run them."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +17,7 @@ from faultline.config import Settings, WorkerConfig, read_queues
 from faultline.exporters.opentelemetry import instrument_if_configured
 from faultline.remote.address import Address
 from faultline.remote.extra import need_grpc
+from faultline.suggest import did_you_mean
 from faultline.telemetry import configure_logging
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from faultline.exporters.endpoint import Address as Listening
     from faultline.remote.doors import Remote
     from faultline.supervisor.link import Link
+
+log = logging.getLogger("faultline.worker")
 
 
 def worker_config(
@@ -49,6 +53,17 @@ def worker_config(
 def queues_of(app: "Faultline") -> list[str]:
     """Every queue the app's tasks name, and `default`: what a worker serves when it is told nothing else."""
     return sorted({spec.queue for spec in app.registry} | {"default"})
+
+
+def warn_of_queues(app: "Faultline", asked: Sequence[str]) -> None:
+    """A queue that no task of the app names may be a typo: then this worker waits for what never comes."""
+    named = queues_of(app)
+    for queue in worker_config(asked).queues if asked else ():
+        if queue not in named:
+            log.warning(
+                "queue %s is served, but no task of this app names it%s only jobs that were sent there by "
+                "name will come", queue, did_you_mean(queue, named) or ":",
+            )  # fmt: skip
 
 
 def settings_beside(terminal: Terminal, app: "Faultline") -> Settings:
@@ -183,6 +198,8 @@ def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -
     set_up_logging(terminal, wanted, settings)
     if not len(app.registry) and (link is None or link.order.number == 1):
         terminal.remark(f"{wanted.app} has no tasks: is the module that defines them imported?")
+    if link is None or link.order.number == 1:
+        warn_of_queues(app, wanted.queues)
     return loops.run(
         work(
             app.registry,

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Final
 
-from faultline.bounds import check_queue_name
+from faultline.bounds import check_job_id, check_queue_name
 from faultline.client.decorate import Decorate
 from faultline.client.handle import found
 from faultline.client.sender import Sender
 from faultline.client.stores import Stores
-from faultline.config import Settings, redact
+from faultline.config import Settings, check_dsn, redact
 from faultline.errors import ConfigError, OutOfBounds
-from faultline.job import JobInfo, JobState, NewJob
+from faultline.job import JobInfo, JobState, NewJob, read_state
 from faultline.store import calls
 from faultline.store.call import Call
 from faultline.task import Registry
@@ -35,6 +35,7 @@ class Faultline:
     """
 
     def __init__(self, dsn: str | None = None, *, pooler: str | None = None) -> None:
+        check_dsn(dsn)
         self._dsn = dsn
         self._pooler = pooler
         self.registry = Registry()
@@ -56,6 +57,7 @@ class Faultline:
         """
         if self._stores.in_use:
             raise ConfigError("this app already works with a database; close it before connecting to another")
+        check_dsn(dsn)
         self._dsn = dsn
 
     @property
@@ -90,11 +92,11 @@ class Faultline:
 
         app.get(7).state
         """
-        return found(self._sender.run(calls.get(job_id), "get"), job_id)
+        return found(self._sender.run(calls.get(check_job_id(job_id)), "get"), job_id)
 
     async def aget(self, job_id: int) -> JobInfo:
         """The job of this id as it stands now, or JobNotFound."""
-        return found(await self._sender.arun(calls.get(job_id)), job_id)
+        return found(await self._sender.arun(calls.get(check_job_id(job_id))), job_id)
 
     def jobs(
         self,
@@ -128,33 +130,37 @@ class Faultline:
 
         app.cancel(7, "the order was withdrawn")
         """
-        self._sender.run(calls.cancel(job_id, reason or None), "cancel", calls.wake_cancelled([job_id]))
+        self._sender.run(
+            calls.cancel(check_job_id(job_id), reason or None), "cancel", calls.wake_cancelled([job_id])
+        )
 
     async def acancel(self, job_id: int, reason: str = "") -> None:
         """End a job for good; a running one is stopped, and nothing it does can commit any more."""
-        await self._sender.arun(calls.cancel(job_id, reason or None), calls.wake_cancelled([job_id]))
+        await self._sender.arun(
+            calls.cancel(check_job_id(job_id), reason or None), calls.wake_cancelled([job_id])
+        )
 
     def retry_now(self, job_id: int) -> None:
         """Do not wait for a job's `run_at`: make it due.
 
         app.retry_now(7)
         """
-        self._sender.hint(self._sender.run(calls.retry_now(job_id), "retry_now"))
+        self._sender.hint(self._sender.run(calls.retry_now(check_job_id(job_id)), "retry_now"))
 
     async def aretry_now(self, job_id: int) -> None:
         """Do not wait for a job's `run_at`: make it due."""
-        await self._sender.ahint(await self._sender.arun(calls.retry_now(job_id)))
+        await self._sender.ahint(await self._sender.arun(calls.retry_now(check_job_id(job_id))))
 
     def replay(self, job_id: int) -> None:
         """Give a dead job all its attempts again.
 
         app.replay(7)
         """
-        self._sender.hint(self._sender.run(calls.replay(job_id), "replay"))
+        self._sender.hint(self._sender.run(calls.replay(check_job_id(job_id)), "replay"))
 
     async def areplay(self, job_id: int) -> None:
         """Give a dead job all its attempts again."""
-        await self._sender.ahint(await self._sender.arun(calls.replay(job_id)))
+        await self._sender.ahint(await self._sender.arun(calls.replay(check_job_id(job_id))))
 
     def wake(self, queue: str = "default") -> None:
         """Tell idle workers that a queue may have work; after the commit of a transaction that enqueued.
@@ -202,6 +208,4 @@ def _listing(
 ) -> Call[list[JobInfo]]:
     if not 1 <= limit <= LIST_MAX:
         raise OutOfBounds(f"limit goes from 1 to {LIST_MAX} jobs a page; got {limit}")
-    if state is not None and state not in list(JobState):
-        raise OutOfBounds(f"state is one of {', '.join(JobState)}; got {str(state)[:40]!a}")
-    return calls.list_jobs(state, queue, task, before, limit)
+    return calls.list_jobs(None if state is None else read_state(state), queue, task, before, limit)

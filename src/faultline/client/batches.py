@@ -7,6 +7,7 @@ from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any, Final
 
+from faultline.errors import InputError
 from faultline.job import NewJob
 from faultline.store import calls
 from faultline.store.call import Call
@@ -26,6 +27,10 @@ class Bulk:
     """
 
     def __init__(self, jobs: Iterable[NewJob]) -> None:
+        if isinstance(jobs, str | bytes | dict) or not isinstance(jobs, Iterable):
+            raise _no_job(jobs)
+        if isinstance(jobs, list | tuple) and jobs:
+            _shared(jobs[0])  # before a connection is made
         self._jobs = jobs
         self.ids: list[int] = []
         self.due_queues: set[str] = set()
@@ -72,7 +77,19 @@ options_of: Final = attrgetter(
 
 
 def _shared(new: NewJob) -> tuple[Any, bool]:
-    return options_of(new), new.key is None
+    try:
+        return options_of(new), new.key is None
+    except AttributeError:
+        raise _no_job(new) from None
+
+
+def _no_job(given: object) -> InputError:
+    kind = type(given).__name__
+    alone = " It is one job: put it in a list." if isinstance(given, NewJob) else ""
+    return InputError(
+        f"enqueue_many takes jobs made by `task.new(...)`, any number of them; got a {kind}.{alone} Nothing "
+        "was sent. Write enqueue_many(charge.new(order_id=n) for n in orders)"
+    )
 
 
 def is_due(new: NewJob) -> bool:

@@ -6,14 +6,17 @@ first and another parameter is annotated with an explicit `Any`, mypy finds two 
 checks none; `object` instead of `Any` keeps the check.
 """
 
-from collections.abc import Callable, Coroutine
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
-from typing import Any, Concatenate, ParamSpec, TypeVar, final, overload
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, final, overload
 
 from faultline.client.sender import Sender
 from faultline.client.tasks import Task
+from faultline.errors import ConfigError
 from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy
+from faultline.suggest import did_you_mean
 from faultline.task import Registry, Run, spec_of
 
 P = ParamSpec("P")
@@ -66,7 +69,36 @@ class Decorate:
 
     def __call__(self, *handler: Any, **options: Any) -> Any:
         """Register the handler, or remember the options for the handler that follows."""
+        _check_options(options)
         if not handler:
             return Decorate(self._registry, self._sender, self._options | options)
+        if len(handler) > 1:
+            raise ConfigError("@app.task takes one function; its options have names: @app.task(queue=...)")
         (function,) = handler
         return Task(self._registry.add(spec_of(function, **self._options, **options)), self._sender)
+
+
+_OPTIONS: Final = tuple(inspect.signature(spec_of).parameters)[1:]
+_ELSEWHERE: Final = {
+    "retries": "max_attempts", "max_retries": "max_attempts", "attempts": "max_attempts",
+    "lease": "lease_for", "time_limit": "timeout", "backoff": "retry", "retry_policy": "retry",
+    "process": "run", "thread": "run",
+}  # fmt: skip
+"""What these are called in other libraries, or in `using`."""
+
+_PER_JOB: Final = ("key", "key_for", "delay", "run_at")
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name in _OPTIONS:
+            continue
+        if name in _PER_JOB:
+            raise ConfigError(
+                f"@app.task has no option {name}: it is a job's own; write .using({name}=...).enqueue(...)"
+            )
+        meant = _ELSEWHERE.get(name)
+        hint = f"; did you mean {meant}?" if meant else did_you_mean(name, _OPTIONS)
+        raise ConfigError(
+            f"@app.task has no option {name[:60]!a}{hint or '.'} It takes {', '.join(_OPTIONS)}"
+        )

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 from faultline.args import ResultReader
 from faultline.client.sender import Sender
 from faultline.client.stores import refuse_in_a_loop
-from faultline.errors import JobCancelled, JobDead, JobNotFound, WaitTimeout
+from faultline.errors import JobCancelled, JobDead, JobNotFound, OutOfBounds, WaitTimeout
 from faultline.job import JobInfo, JobState
 from faultline.store import calls
 
@@ -113,6 +113,10 @@ def found(info: JobInfo | None, job_id: int) -> JobInfo:
 
 def _pauses(job_id: int, timeout: timedelta | float | None) -> Iterator[float]:
     """How long to sleep between looks: short at first, then longer, never past the end."""
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, int | float | timedelta)
+    ):
+        raise OutOfBounds(f"timeout is a number of seconds, or a timedelta; got {timeout!r:.60}")
     seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
     started = time.monotonic()
     pause = PAUSE_SECONDS_MIN

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 from psycopg import AsyncConnection, Connection
 
@@ -157,6 +157,28 @@ class Task(Generic[P, R]):
     def __repr__(self) -> str:
         return f"Task({self.spec.name!r})"
 
+    if not TYPE_CHECKING:  # a type checker is to see no attribute that is not there
+
+        def __getattr__(self, name: str) -> Any:
+            """Only for what is not there: what it is called here, for those who come from other libraries."""
+            meant = _ELSEWHERE.get(name)
+            hint = f"; it is called {meant} here" if meant else ""
+            raise AttributeError(f"a Task has no {name!r}{hint}", name=name, obj=self)
+
+
+_ELSEWHERE: Final = {
+    "delay": "enqueue(...), and later than now using(delay=...).enqueue(...)",
+    "apply_async": "using(...).enqueue(...)",
+    "s": "new(...)",
+    "send": "enqueue(...)",
+    "send_with_options": "using(...).enqueue(...)",
+    "defer": "enqueue(...)",
+    "defer_async": "aenqueue(...)",
+    "configure": "using(...)",
+    "options": "using(...)",
+    "kiq": "aenqueue(...)",
+}
+
 
 def _defaults(spec: TaskSpec) -> dict[str, Any]:
     return {
@@ -170,7 +192,11 @@ def _defaults(spec: TaskSpec) -> dict[str, Any]:
 
 def _check_kind(conn: object, kind: type[Any], form: str) -> None:
     if not isinstance(conn, kind):
-        name = f"{type(conn).__module__}.{type(conn).__qualname__}"
-        raise InputError(
-            f"{form} takes a psycopg.{kind.__name__}, not a {name}; the other kind has its own form"
+        name = f"{type(conn).__module__}.{type(conn).__qualname__}".removeprefix("builtins.")
+        other = {"enqueue_in": "aenqueue_in", "aenqueue_in": "enqueue_in"}[form]
+        hint = (
+            f"for it there is {other}"
+            if isinstance(conn, Connection | AsyncConnection)
+            else ("give it the connection that your transaction is on")
         )
+        raise InputError(f"{form} takes a psycopg.{kind.__name__} first, not a {name}; {hint}")

@@ -14,8 +14,9 @@ PORT: Final = 8001
 
 KEY_CHARS_MAX: Final = 512
 
-_PLAIN: Final = ("", "grpc", "http")
-_SECURE: Final = ("grpcs", "https")
+_PLAIN: Final = ("", "grpc")
+_SECURE: Final = ("grpcs",)
+_HTTP: Final = {"http": "grpc", "https": "grpcs"}
 _URL: Final = re.compile(r"(?:([a-z]+)://)?(\[[0-9a-fA-F:.]+\]|[^\[\]/:@?#\s]+)(?::([0-9]{1,5}))?/?")
 _KEY: Final = re.compile(r"[!-~]+")
 
@@ -117,6 +118,11 @@ def _read_url(url: str) -> tuple[bool, str]:
         )
     found = _URL.fullmatch(url)
     scheme = (found[1] or "") if found else ""
+    if found is not None and scheme in _HTTP:
+        raise ConfigError(
+            f"{url[:100]!a} is an address for HTTP; a worker speaks gRPC to the address that the server was "
+            f"given as --grpc: write {_HTTP[scheme]}://{found[2]}:{PORT}, or the port that it has"
+        )
     if found is None or scheme not in (*_PLAIN, *_SECURE) or not 0 < int(found[3] or PORT) < 65536:
         raise ConfigError(
             f"{url[:100]!a} is not a server's URL; write grpc://host:port, or grpcs://host:port for TLS"

@@ -33,6 +33,11 @@ def conninfo(dsn: str, name: str = "faultline") -> str:
         "tcp_user_timeout": UNHEARD_MILLISECONDS_MAX,
         "application_name": name,
     }
+    if "=" not in dsn and "://" not in dsn:
+        raise errors.CannotConnect(
+            "the DSN is neither a URL, such as postgresql://user@host/database, nor pairs, such as host=db "
+            "dbname=shop; check FAULTLINE_DSN"
+        )
     if _password_is_not_escaped(dsn):
         raise errors.CannotConnect(
             "the DSN's password holds a character that a URL needs escaped, %40 for @ and %2F for /; "

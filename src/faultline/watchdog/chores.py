@@ -182,7 +182,7 @@ async def reap(line: Line) -> None:
     while True:
         lost = await line.run(calls.reap(BATCH))
         for lease in lost:
-            level, state = (logging.ERROR, "dead") if lease.died else (logging.WARNING, "waiting")
+            level, state = (logging.ERROR, "dead") if lease.died else (logging.WARNING, "queued")
             emit(
                 "lease_expired", level, job_id=lease.job_id, token=lease.token, worker=lease.worker,
                 task=lease.task, queue=lease.queue, died=lease.died, state=state,

@@ -233,7 +233,7 @@ class Runners:
         if not hears(level) and not counted():
             return
         facts["max_attempts"] = hand.job.max_attempts
-        facts["state"] = "dead" if dies else "waiting"
+        facts["state"] = "dead" if dies else "queued"
         error = str(outcome.reason if isinstance(outcome, Dead) else outcome.error)
         facts["error"], _, frames = error.partition("\n")
         if frames and self._frames_told.may():

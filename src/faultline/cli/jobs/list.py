@@ -3,11 +3,12 @@
 import click
 
 from faultline.cli.documents import job_document
-from faultline.cli.options import JOB_ID, LIMIT, Command, told
+from faultline.cli.known import remark_queue
+from faultline.cli.options import JOB_ID, LIMIT, Command, parsed, told
 from faultline.cli.tables import draw, number, toned, wide, word
 from faultline.cli.terminal import Terminal
 from faultline.cli.wording import ago, first_line
-from faultline.job import JobInfo, JobState
+from faultline.job import JobInfo, JobState, read_state
 from faultline.store import calls
 
 COLUMNS = (
@@ -17,9 +18,7 @@ COLUMNS = (
 
 
 @click.command(cls=Command)
-@click.option(
-    "--state", type=click.Choice([str(state) for state in JobState]), help="Only jobs in this state."
-)
+@click.option("--state", type=parsed("|".join(JobState), read_state), help="Only jobs in this state.")
 @click.option("-q", "--queue", help="Only jobs of this queue.")
 @click.option("--task", help="Only jobs of this task.")
 @click.option("--limit", type=LIMIT, default=20, show_default=True, help="At most so many.")
@@ -31,6 +30,8 @@ def command(
     """List jobs, newest first."""
     with terminal.database() as session:
         found = session.run(calls.list_jobs(state, queue, task, before, limit))
+        if queue is not None and not found:
+            remark_queue(terminal, session, queue)
     terminal.show(
         [job_document(job) for job in found],
         lambda: draw(COLUMNS, (_row(job) for job in found), "no job fits"),

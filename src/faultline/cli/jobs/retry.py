@@ -13,7 +13,10 @@ from faultline.store import calls
 @reason_option
 @told
 def command(terminal: Terminal, ids: tuple[int, ...], reason: str | None) -> int:
-    """Make scheduled or retrying jobs due now. Attempts count on; dead jobs are for `replay`."""
+    """Make jobs that wait for their moment, or for their next attempt, due now.
+
+    Attempts count on; dead jobs are for `replay`.
+    """
     with terminal.database() as session:
         return for_each(
             terminal,
