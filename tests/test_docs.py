@@ -18,7 +18,7 @@ HELPERS = {
     "enter", "fetch_later", "first_missing_range", "fitting", "give_back", "hold", "hold_key_name",
     "lane_of", "lapse_key", "lease_of", "line_up", "new_key_seed", "note_act", "note_refusals", "put_back",
     "queue_figures", "raise_dead", "raise_top", "refuse", "shift_deadlines", "state_of", "table_figures",
-    "take_key", "where_is", "why_refused", "worker_seen",
+    "take_key", "text_of", "where_is", "why_refused", "worker_seen",
 }  # fmt: skip
 
 

@@ -80,7 +80,7 @@ def test_with_an_app_the_args_are_held_to_the_signature(on, shop, store):
         (["bad name"], "cannot be a task name"),
         (["charge", "[1]"], "a JSON list; write an object"),
         (["charge", "{"], "the args are not JSON"),
-        (["charge", '{"a": "\\u0000"}'], "cannot be converted to text"),
+        (["charge", '{"a": "\\u0000"}'], "contains a NUL character"),
         (["charge", "-q", "'; drop table jobs;--"], "cannot be a queue name"),
         (["charge", "--priority", "101"], "from -100 to 100"),
         (["charge", "--max-attempts", "0"], "from 1 to 10000"),
