@@ -6,6 +6,7 @@ ARGS  ?=
 NAME  ?= lease-race
 RUNS  ?= 10
 UV    ?= uv
+COMPOSE ?= docker compose
 
 # Tests and proofs start thousands of processes: without bytecode on disk each would compile us anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -24,7 +25,8 @@ PROTO_COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean \
-	prove soak explore mutants nemesis failpoints model properties cases prove-audit openapi proto proto-check tools test-tools demo-env dev-env model-env
+	prove soak explore mutants nemesis failpoints model properties cases prove-audit image-check migrate pin openapi proto \
+	proto-check tools test-tools demo-env dev-env model-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +98,15 @@ cases: dev-env  ## the slow cases of docs/cases.md, and the tests too long for `
 
 prove-audit: dev-env  ## the audit on a big ledger and on a database at work, beside `make test`'s cases
 	@.venv/bin/python -m pytest -p no:cacheprovider $(ARGS) proof/audit
+
+image-check: dev-env  ## build the image and run compose.yaml for real, with buildah and podman (root; installs them with apt)
+	@.venv/bin/python -m proof.image $(ARGS)
+
+pin:  ## write the digests of compose.yaml's images into .env, as their registry has them now
+	@$(PYTHON) scripts/pin.py $(ARGS)
+
+migrate: demo-env  ## install or update the schema: FAULTLINE_DSN, a running `faultline dev`, or `docker compose up`
+	@COMPOSE="$(COMPOSE)" .venv/bin/python scripts/migrate.py $(ARGS)
 
 openapi: dev-env  ## write docs/openapi.json anew, after a change of the HTTP API
 	@.venv/bin/python -m faultline.api.openapi docs/openapi.json

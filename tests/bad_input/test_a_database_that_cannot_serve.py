@@ -115,6 +115,22 @@ def test_a_wrong_password_is_told_in_one_line(server, use):
     one_line(caught)
 
 
+def test_a_wrong_password_from_a_file_is_told_as_such(server, use, tmp_path):
+    """libpq's last line says where the password was found, not what is wrong."""
+    if not hasattr(server, "tcp_dsn"):
+        pytest.skip("a borrowed server may ask for no password")
+    known = conninfo_to_dict(server.tcp_dsn())
+    file = tmp_path / "pgpass"
+    file.write_text(f"*:*:*:{known['user']}:{SECRET}\n")
+    file.chmod(0o600)
+    without = {name: str(value) for name, value in known.items() if name != "password"}
+
+    with pytest.raises(errors.CannotConnect, match="password authentication failed") as caught:
+        use(make_conninfo("", **without, passfile=str(file)))
+
+    one_line(caught)
+
+
 def test_a_database_that_does_not_exist_is_told_in_one_line(database, use):
     with pytest.raises(errors.CannotConnect, match="does not exist") as caught:
         use(make_conninfo(database, dbname="nowhere", password=SECRET))

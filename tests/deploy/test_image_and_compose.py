@@ -1,4 +1,4 @@
-"""The image and the compose file: linted, which needs no container engine, and read for what matters."""
+"""The image and the compose file: linted, and read for what matters. `make image-check` runs them."""
 
 import os
 import re
@@ -6,17 +6,21 @@ import secrets
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from faultline.errors import PermissionDenied
 from faultline.store import calls
 from faultline.store.migrate import migrate
+from faultline.store.run import Store
 from scripts import tools
 from tests.deploy import shipped
 from tests.deploy.shipped import ROOT
+from tests.support import claim_one, enqueue, new_job
 
 TOOLS = Path(sys.executable).parent
 PROMTOOL = shutil.which("promtool")
@@ -97,7 +101,7 @@ def _packages(lock):
 def test_the_database_keeps_its_data_where_postgres_18_has_it():
     db = SERVICES["db"]
 
-    assert db["image"] == "postgres:18"
+    assert db["image"] == "${POSTGRES_IMAGE:-postgres:18}"
     assert "data:/var/lib/postgresql" in db["volumes"]
     assert db["healthcheck"]["test"][:2] == ["CMD", "pg_isready"]
     assert "ports" not in db
@@ -143,47 +147,133 @@ def test_every_file_that_is_mounted_is_there():
                 assert (ROOT / volume.split(":")[0]).exists(), volume
 
 
-def test_passwords_are_made_once_and_kept(tmp_path):
-    """The script itself, as `sh` runs it; who owns a file cannot be tried without being root."""
+def test_passwords_are_made_once_and_kept_apart(tmp_path):
+    """The script itself, as `sh` runs it; who owns a file is seen when it is run: `make image-check`."""
     (script,) = SERVICES["secrets"]["command"]
     script = script.replace("$$", "$").replace("/secrets", str(tmp_path)).replace("chown", "true chown")
+    for volume in SERVICES["secrets"]["volumes"]:
+        (tmp_path / volume.rpartition("/")[2]).mkdir()
 
+    seen: list[dict[str, str]] = []
     for _ in range(2):
         subprocess.run(["sh", "-euc", script], check=True, env={"PATH": os.environ["PATH"], "LC_ALL": "C"})
-        password = (tmp_path / "password").read_text()
-        seen = {file.name: file.read_text() for file in tmp_path.iterdir() if file.is_file()}
+        files = [file for file in tmp_path.rglob("*") if file.is_file() and file.name != "complete"]
+        seen.append({str(file.relative_to(tmp_path)): file.read_text() for file in files})
 
-    assert len(password) == 40
-    assert seen["pgpass"] == f"db:5432:faultline:faultline:{password}\n"
-    assert len({seen[name] for name in ("password", "superuser", "grafana")}) == 3
-    assert (tmp_path / "pgpass").stat().st_mode & 0o777 == 0o600
-    assert (tmp_path / "password").read_text() == password
+    passwords = {name: text for name, text in seen[0].items() if name.startswith("database/")}
+    assert {len(password) for password in passwords.values()} == {40}
+    assert len({*passwords.values(), seen[0]["grafana/password"]}) == 5
+    for login in ("owner", "server", "worker"):
+        assert seen[0][f"{login}/pgpass"] == f"db:5432:faultline:{login}:{passwords[f'database/{login}']}\n"
+        assert (tmp_path / login / "pgpass").stat().st_mode & 0o777 == 0o600
+    assert seen[0] == seen[1]
 
 
-@pytest.mark.skipif(shutil.which("psql") is None, reason=tools.why_not("psql"))
-def test_the_compose_database_belongs_to_a_role_that_is_no_superuser(server, tmp_path):
-    """The image of PostgreSQL runs this script once; here psql runs it on the tests' own server."""
-    name = f"compose_{secrets.token_hex(4)}"
-    (tmp_path / "password").write_text("made up")
-    script = (ROOT / "deploy/postgres/10-database.sh").read_text()
-    script = script.replace("/secrets", str(tmp_path)).replace(" faultline", f" {name}")
+def _mounted(name: str) -> dict[str, str]:
+    return dict(volume.split(":")[:2] for volume in SERVICES[name].get("volumes", []))
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    {
+        "migrate": {"owner-secrets"},
+        "keys": {"server-secrets", "keys", "prometheus-key"},
+        "server": {"server-secrets"},
+        "worker": {"worker-secrets"},
+        "prometheus": {"prometheus-key"},
+        "grafana": {"grafana-secrets"},
+        "db": {"database-secrets"},
+    }.items(),
+)
+def test_every_program_reads_its_own_secrets_and_no_other(name, read):
+    """A worker runs its users' code: what it can read, that code can. The admin key is in `keys`."""
+    secret = {volume for volume, place in _mounted(name).items() if place.startswith("/secrets")}
+
+    assert secret == read
+    if login := re.search(r"//(\w+)@db/.*passfile=/secrets/(\w+)/", str(SERVICES[name].get("environment"))):
+        assert f"{login[1]}-secrets" in read
+        assert login[1] == login[2]
+
+
+def test_every_image_of_others_is_named_in_one_place_and_can_be_pinned():
+    named = {one["image"] for one in SERVICES.values()} - {"faultline:local"}
+    python = {one["build"]["args"]["PYTHON"] for one in OF_OURS.values()}
+
+    assert named | python == set(shipped.compose()["x-images"])
+    assert all(re.fullmatch(r"\$\{\w+_IMAGE:-[\w./-]+:[\w.-]+\}", image) for image in named | python)
+    assert not any(":latest" in image for image in named)
+    base = re.search(r"^ARG PYTHON=(.*)$", DOCKERFILE, re.MULTILINE)[1]
+    assert python == {f"${{PYTHON_IMAGE:-{base}}}"}
+
+
+@pytest.fixture
+def composed(server, tmp_path):
+    """The database of compose.yaml, made by the script that its image runs once: the DSN of each login."""
+    if shutil.which("psql") is None:
+        pytest.skip(tools.why_not("psql"))
+    mark = f"c{secrets.token_hex(4)}"
+    for login in ("owner", "server", "worker"):
+        (tmp_path / login).write_text(f"made up for {login}")
+    script = (ROOT / "deploy/postgres/10-database.sh").read_text().replace("/secrets", str(tmp_path))
     here = conninfo_to_dict(server.dsn())
     script = script.replace("--username postgres", f"--username {here['user']}")
+    # Roles belong to the whole server, which other tests use at the same time: each gets a name of its own.
+    script = re.sub(r"\b(faultline|faultline_\w+|owner|server|worker)\b(?=[ ;,])", rf"{mark}_\1", script)
+    script = script.replace(
+        f"database {mark}_faultline {mark}_owner {mark}_owner",
+        f"database {mark}_faultline owner {mark}_owner",
+    )
     place = {"PGHOST": str(here["host"]), "PGPORT": str(here.get("port", 5432))}
-
-    subprocess.run(["sh", "-c", script], check=True, env={**os.environ, **place}, capture_output=True)
-
+    done = subprocess.run(["sh", "-c", script], env={**os.environ, **place}, capture_output=True, text=True)
     try:
-        dsn = make_conninfo(server.dsn(name), user=name, password="made up")
-        assert migrate(dsn).number == 0
-        with psycopg.connect(dsn) as conn:
-            owner = "select distinct pg_get_userbyid(proowner), rolsuper from pg_proc join pg_roles on"
-            where = "pg_roles.oid = proowner where pronamespace = 'faultline'::regnamespace"
-            assert conn.execute(f"{owner} {where}").fetchall() == [(name, False)]
+        assert done.returncode == 0, script + done.stderr
+        yield (
+            lambda login: make_conninfo(
+                server.dsn(f"{mark}_faultline"), user=f"{mark}_{login}", password=f"made up for {login}"
+            ),
+            f"{mark}_faultline_",
+        )
     finally:
-        server.drop_database(name)
+        server.drop_database(f"{mark}_faultline")
         with psycopg.connect(server.dsn(), autocommit=True) as conn:
-            conn.execute(f"drop role {name}")
+            for (role,) in conn.execute(
+                "select rolname from pg_roles where rolname ^@ %s", [mark]
+            ).fetchall():
+                conn.execute(f"drop role {role}")
+
+
+def test_the_compose_database_belongs_to_a_role_that_is_no_superuser(composed):
+    login, _ = composed
+
+    assert migrate(login("owner")).number == 0
+
+    with psycopg.connect(login("owner")) as conn:
+        owner = (
+            "select distinct pg_get_userbyid(proowner) = current_user, rolsuper, rolcreaterole from pg_proc"
+        )
+        where = "join pg_roles on pg_roles.oid = proowner where pronamespace = 'faultline'::regnamespace"
+        assert conn.execute(f"{owner} {where}").fetchall() == [(True, False, False)]
+
+
+def test_the_compose_worker_has_a_login_that_may_work_and_nothing_else(composed):
+    """The groups are there already, so the owner grants them their duties without the right to make roles."""
+    login, prefix = composed
+    migrate(login("owner"))
+    with closing(Store(login("owner"))) as owner:
+        made = owner.run(calls.make_roles(prefix, False))
+        assert made == []
+
+    with closing(Store(login("server"))) as server, closing(Store(login("worker"))) as worker:
+        job = enqueue(server, task="fetch")
+        assert claim_one(worker).job_id == job
+        with pytest.raises(PermissionDenied):
+            worker.run(calls.list_keys())
+        with pytest.raises(PermissionDenied):
+            worker.run(calls.pause("default"))
+        with pytest.raises(PermissionDenied):
+            worker.run(calls.enqueue(new_job(task="fetch")))
+    with psycopg.connect(login("worker")) as conn, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        conn.execute("select claim from faultline.active")
 
 
 def test_prometheus_scrapes_those_who_are_there_with_the_key_that_is_made():
@@ -194,8 +284,8 @@ def test_prometheus_scrapes_those_who_are_there_with_the_key_that_is_made():
     (target,) = jobs["faultline-server"]["static_configs"][0]["targets"]
     key = Path(jobs["faultline-server"]["authorization"]["credentials_file"])
     assert target.split(":")[0] in SERVICES
-    assert key.parent == Path("/secrets/keys")
-    assert f"key {key.name} read\n" in script
+    assert _mounted("prometheus")["prometheus-key"] == str(key.parent)
+    assert f"key prometheus read {_mounted('keys')['prometheus-key']}/{key.name}\n" in script
     (workers,) = jobs["faultline-worker"]["dns_sd_configs"]
     assert workers["names"] == ["worker"]
     assert f"0.0.0.0:{workers['port']}" in SERVICES["worker"]["command"]
@@ -222,7 +312,8 @@ def test_grafana_is_provisioned_with_the_dashboard_and_the_prometheus_beside_it(
 
 def test_api_keys_are_made_once_and_only_one_is_for_others_to_read(database, store, tmp_path):
     """The script itself, with the program itself, on a real database."""
-    (tmp_path / "keys").mkdir()
+    for folder in ("keys", "prometheus"):
+        (tmp_path / folder).mkdir()
     (script,) = SERVICES["keys"]["command"][2:]
     script = (
         script.replace("$$", "$").replace("/secrets", str(tmp_path)).replace("/tmp/key", f"{tmp_path}/key")
@@ -231,12 +322,13 @@ def test_api_keys_are_made_once_and_only_one_is_for_others_to_read(database, sto
 
     for _ in range(2):
         subprocess.run(["sh", "-euc", script], check=True, env={**os.environ, **here}, capture_output=True)
-        seen = {file.name: file.read_text().strip() for file in (tmp_path / "keys").iterdir()}
+        files = {name: tmp_path / name for name in ("keys/admin", "prometheus/key")}
+        seen = {name: file.read_text().strip() for name, file in files.items()}
 
     assert {key.name: key.scopes for key in store.run(calls.list_keys())} == {
         "admin": ["admin"],
         "prometheus": ["read"],
     }
     assert all(text.startswith("flk_") for text in seen.values())
-    modes = {name: (tmp_path / "keys" / name).stat().st_mode & 0o777 for name in seen}
-    assert modes == {"admin": 0o600, "prometheus": 0o644}
+    modes = {name: file.stat().st_mode & 0o777 for name, file in files.items()}
+    assert modes == {"keys/admin": 0o600, "prometheus/key": 0o644}

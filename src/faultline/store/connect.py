@@ -84,8 +84,10 @@ async def aconnect(
 
 
 def cannot_connect(dsn: str, fault: psycopg.Error) -> Exception:
-    # An indented line is libpq's question whether the server runs; the reason stands above it.
-    lines = [line for line in str(fault).splitlines() if line.strip() and not line[0].isspace()]
+    # An indented line is libpq's question whether the server runs, another tells whence the password came;
+    # the reason stands above them.
+    told = (line for line in str(fault).splitlines() if not line.startswith("password retrieved from file"))
+    lines = [line for line in told if line.strip() and not line[0].isspace()]
     said = lines or [type(fault).__name__]
     if "permission denied" in str(fault):
         return named(fault)
