@@ -4,6 +4,7 @@ from proof.mutants.mutant import Mutant, Patch, sql, worker
 
 OUTAGE = "tests/promises/test_06_an_outage_is_not_a_crash.py"
 STEPS = "tests/sql/test_clock_steps.py"
+STALLS = "tests/worker/test_stalls.py"
 BLOCKED = "tests/worker/test_blocked_loop.py"
 PACEMAKER = "tests/worker/test_pacemaker.py"
 
@@ -37,6 +38,21 @@ MUTANTS = (
         "a worker that woke with its pacemaker loses its children at once", "G8",
         f"{BLOCKED}::test_while_the_loop_turns_it_ends_its_children_itself",
         (worker("guardian", "if self._still < STILL_LOOKS:", "if False:"),),
+    ),
+    Mutant(
+        "a handler that blocks the loop is not named", "G8",
+        f"{STALLS}::test_a_handler_that_blocks_the_loop_is_named_with_its_stack",
+        (worker("stalls", 'if self._seldom.allows("loop"):', "if False:"),),
+    ),
+    Mutant(
+        "a thread is not told that its job is lost while the loop is blocked", "G4",
+        f"{STALLS}::test_a_thread_learns_that_its_job_is_lost_while_the_loop_is_blocked",
+        (worker("stalls", "                hand.job._lose()", "                pass"),),
+    ),
+    Mutant(
+        "a thread that stopped because it lost its job has succeeded", "G4",
+        f"{STALLS}::test_a_thread_that_returns_early_for_that_has_not_succeeded",
+        (worker("stalls", "                loop.call_soon_threadsafe(hand.stop, why)\n", ""),),
     ),
     Mutant(
         "a gap is measured by the default lease alone", "G10",

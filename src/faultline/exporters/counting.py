@@ -23,7 +23,7 @@ CHORES: Final = (
 
 FROM_THE_START: Final = (
     ("leases_renewed", ()), ("leases_taken_over", ()), ("pacemaker_restarts", ()), ("process_restarts", ()),
-    ("watchdog_rounds", ()), ("timeline_changes", ()),
+    ("watchdog_rounds", ()), ("timeline_changes", ()), ("loop_blocked_seconds", ("(none)",)),
     *(("clock_steps", (direction,)) for direction in ("back", "forward")),
     *(("commits_resolved", (answer,)) for answer in ANSWERS),
     *(("watchdog_chores_failed", (chore,)) for chore in CHORES),
@@ -54,7 +54,7 @@ class Counting:
             "lease_expired": self._expired,
             "recovered": self._recovered, "zombie_refused": self._zombie, "commit_resolved": self._resolved,
             "worker_state": self._worker, "round_made": self._round, "watchdog_state": self._watchdog,
-            "clock_stepped": self._stepped, "timeline_changed": self._turned,
+            "loop_still": self._still, "clock_stepped": self._stepped, "timeline_changed": self._turned,
             "chore_failed": self._chore, "process_ended": self._restarted,
         }  # fmt: skip
 
@@ -126,6 +126,9 @@ class Counting:
 
     def _watchdog(self, facts: dict[str, Any]) -> None:
         self.figures.set("watchdog_leads", (), facts["leads"])
+
+    def _still(self, facts: dict[str, Any]) -> None:
+        self.figures.add("loop_blocked_seconds", (facts["task"],), facts["seconds"])
 
     def _stepped(self, facts: dict[str, Any]) -> None:
         self.figures.add("clock_steps", ("back" if facts["seconds"] < 0 else "forward",))

@@ -87,6 +87,8 @@ _ALL: Final = (
     Metric("worker_jobs_buffered", "gauge", "Jobs claimed and not begun."),
     Metric("worker_listening", "gauge", "1 while wake-ups can be heard, 0 while the worker only polls.", together="max"),
     Metric("worker_outage_seconds", "gauge", "How long the database has been away from this worker; 0 while it is there.", together="max"),
+    Metric("loop_blocked_seconds", "counter", "Time for which a handler kept the event loop from turning, where that was over a second.",
+           ("task",)),
     Metric("pool_connections", "gauge", "Connections for job.transaction, by pool (threads, loop) and state (lent, idle).", ("pool", "state")),
     Metric("pacemaker_beats", "counter", "Calls the pacemaker made, by answer: ok, failed.", ("answer",)),
     Metric("pacemaker_beat_age_seconds", "gauge", "Time since a pacemaker's call last went well.", together="max"),

@@ -16,6 +16,7 @@ EVENTS: Final = (
     "worker_exit",
     "process_ended",
     "commit_resolved",
+    "loop_blocked",
     "clock_stepped",
     "timeline_changed",
 )

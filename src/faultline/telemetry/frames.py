@@ -1,9 +1,10 @@
 """The frames of an error that are kept: the user's own first, then what lies below them in libraries."""
 
+import asyncio
 import sysconfig
 import traceback
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Final
@@ -17,6 +18,7 @@ WALK_MAX: Final = 5_000
 
 _OURS: Final = str(Path(__file__).resolve().parents[1])
 _STDLIB: Final = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+_ASYNCIO: Final = str(Path(asyncio.__file__).parent)
 _INSTALLED: Final = ("site-packages", "dist-packages")
 
 Frame = tuple[FrameType, int]
@@ -28,15 +30,28 @@ def frames_of(trace: TracebackType | None) -> list[str]:
     The user's own frames come first: nobody has to look for their line among those of libraries. Frames of
     Faultline itself are left out, unless there are no others. Too many of a kind are cut in their middle.
     """
-    walked = list(islice(traceback.walk_tb(trace), WALK_MAX))[::-1]
+    return _told(list(islice(traceback.walk_tb(trace), WALK_MAX))[::-1], "raised")
+
+
+def frames_at(frame: FrameType) -> list[str]:
+    """The same for what a loop is in the middle of, down to where the loop itself begins."""
+    walked = islice(traceback.walk_stack(frame), WALK_MAX)
+    return _told(list(takewhile(lambda each: not _is_the_loop(each), walked)), "called")
+
+
+def _told(walked: list[Frame], how: str) -> list[str]:
     others = [frame for frame in walked if not _file(frame).startswith(_OURS)]
     if not others:
         return _shown(walked, LIBRARIES_MAX)
     home = _home(_file(others[-1]))
     theirs = [frame for frame in others if _is_theirs(_file(frame), home)]
     libraries = [frame for frame in others if not _is_theirs(_file(frame), home)]
-    below = ["  raised below it, in libraries:", *_shown(libraries, LIBRARIES_MAX)]
+    below = [f"  {how} below it, in libraries:", *_shown(libraries, LIBRARIES_MAX)]
     return _shown(theirs, THEIRS_MAX) + (below if libraries and theirs else below[1:])
+
+
+def _is_the_loop(frame: Frame) -> bool:
+    return _file(frame).startswith(_ASYNCIO) and frame[0].f_code.co_name in ("_run", "run")
 
 
 def _file(frame: Frame) -> str:

@@ -16,6 +16,7 @@ import mmap
 import os
 import struct
 import tempfile
+import time
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 from uuid import UUID
@@ -27,6 +28,8 @@ TURNS: Final = struct.Struct("<Q")  # the pacemaker's, behind the worker's
 BEATS: Final = struct.Struct(
     "<QQQd"
 )  # behind those: leases renewed, calls, calls in vain, when the last went well
+TICKED_AT: Final = struct.Struct("<d")  # behind all of them: when the worker last ticked
+TICKED_AT_PLACE: Final = HEADER.size + TURNS.size + BEATS.size
 HEADER_BYTES: Final = 64
 HELD: Final = struct.Struct("<qq16sddQ")  # job, token, claim, lease in seconds, taken at, generation
 GENERATION: Final = struct.Struct("<Q")
@@ -131,6 +134,11 @@ class Board:
         """Show that this worker's loop turns, and its shortest lease."""
         tick, _ = HEADER.unpack_from(self._map, 0)
         HEADER.pack_into(self._map, 0, tick + 1, shortest)
+        TICKED_AT.pack_into(self._map, TICKED_AT_PLACE, time.monotonic())
+
+    def ticked_at(self) -> float:
+        """When the loop last showed that it turns; 0 as long as it has not begun."""
+        return float(TICKED_AT.unpack_from(self._map, TICKED_AT_PLACE)[0])
 
     def shorten(self, shortest: float) -> bool:
         """Show that a shorter lease came in than any before it; True if it is one."""

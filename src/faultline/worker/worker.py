@@ -36,6 +36,7 @@ from faultline.worker.places import Place, places_of, refuse_a_worker_in_a_child
 from faultline.worker.runner import Runners
 from faultline.worker.settler import Settler
 from faultline.worker.shelf import Shelf
+from faultline.worker.stalls import Stalls
 from faultline.worker.suspects import Suspects
 from faultline.worker.telling import Telling
 from faultline.worker.transaction import WorkTransaction, ask_rows
@@ -136,7 +137,8 @@ class Worker:
                 self._shelf, lines.claims, self.tasks, outage, self.id, self._begin, companion.hurry
             )
             feeder.claimed = self.claimed
-            await self._work(feeder, settler, companion, outage, until_empty, stop_after)
+            with Stalls(self._shelf, self.id).watching():
+                await self._work(feeder, settler, companion, outage, until_empty, stop_after)
         except Exception:
             self.exit_code = self.exit_code or EXIT_FAILED
             raise
