@@ -75,7 +75,8 @@ class Besieged:
 @contextmanager
 def besieged(dsn: str) -> Iterator[Besieged]:
     """`faultline server` as people start it, with both doors open."""
-    command = ["server", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--no-watchdog", "--grace", "5s"]
+    command = ["server", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--no-watchdog", "--grace", "5s",
+               "--trust-loopback"]  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-m", "faultline", *command],
         env={**os.environ, "FAULTLINE_DSN": dsn}, stderr=subprocess.PIPE, text=True,

@@ -14,12 +14,12 @@ MUTANTS = (
     Mutant(
         "an API behind a proxy takes everybody for a neighbour", "G15",
         f"{WHO}::test_s2_every_route_but_health_refuses_whoever_has_no_key",
-        (Patch("api/gate.py", "not self._desk.config.behind_proxy and not asked.passed_on and is_loopback(peer)", "is_loopback(peer)"),),
+        (Patch("api/gate.py", "config.trust_loopback and not config.behind_proxy", "True"),),
     ),
     Mutant(
         "a proxy nobody told us of lends its address to the world", "G15",
         f"{WHO}::test_whoever_was_passed_on_is_not_on_this_machine",
-        (Patch("api/gate.py", " and not asked.passed_on", ""),),
+        (Patch("api/gate.py", "trusted and not asked.passed_on and", "trusted and"),),
     ),
     Mutant(
         "a job of another queue is shown", "G15", f"{WHO}::test_s2_a_job_of_another_queue_is_not_there",

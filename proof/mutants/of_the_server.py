@@ -77,13 +77,13 @@ MUTANTS = (
     ),
     Mutant(
         "a session outlives its key", "G15", f"{ACCESS}::test_s2_a_session_ends_when_its_key_is_revoked",
-        (serving("session", "            caller = await self.gate.who(self.context)\n",
+        (serving("session", "            caller = await self.gate.known(self.context)\n",
                  "            caller = self.rights.caller\n"),),
     ),
     Mutant(
         "whoever comes without a key is taken for somebody on this machine", "G15",
         f"{ACCESS}::test_s2_behind_a_proxy_nobody_is_known_to_be_on_this_machine",
-        (serving("gate", "return not self._config.behind_proxy and", "return"),),
+        (serving("gate", "self._config.trust_loopback and not self._config.behind_proxy", "True"),),
     ),
     Mutant(
         "a job is given out with the token of another of its claim", "G4",

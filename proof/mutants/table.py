@@ -2,6 +2,7 @@
 
 from proof.mutants import (
     of_access,
+    of_before_the_key,
     of_cancels,
     of_clocks,
     of_crashes,
@@ -39,4 +40,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_cancels.MUTANTS,
     *of_the_doors.MUTANTS,
     *of_fair_shares.MUTANTS,
+    *of_before_the_key.MUTANTS,
 )

@@ -59,7 +59,9 @@ def code_of(answer: httpx2.Response) -> str | None:
 @contextmanager
 def serving(dsn: str, limits: Limits | None = None, **config: Any) -> Iterator[Service]:
     """A server on this database for as long as the block lasts."""
-    wanted = ServerConfig(**{"http": LOOPBACK, "watchdog": False, "limits": limits or Limits(), **config})
+    trusts = not (config.get("behind_proxy") or config.get("proxies"))
+    usual = {"http": LOOPBACK, "watchdog": False, "limits": limits or Limits(), "trust_loopback": trusts}
+    wanted = ServerConfig(**{**usual, **config})
     ready = threading.Event()
     told: dict[str, Any] = {}
 

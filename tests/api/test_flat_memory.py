@@ -23,7 +23,8 @@ def process(database, store):
     made = mint()
     store.run(calls.create_key(made.id, made.hash, made.id, ["admin"]))
     running = subprocess.Popen(
-        [sys.executable, "-m", "faultline", "server", "--http", "127.0.0.1:0", "--no-watchdog"],
+        [sys.executable, "-m", "faultline", "server", "--http", "127.0.0.1:0", "--no-watchdog",
+         "--trust-loopback"],
         env={**os.environ, "FAULTLINE_DSN": database}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

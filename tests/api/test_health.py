@@ -91,7 +91,7 @@ def test_the_app_can_be_mounted_in_anothers(database):
 
     async def ask():
         store = AsyncStore(database)
-        ours = create_app(store, Doorman(store))
+        ours = create_app(store, Doorman(store), ApiConfig(trust_loopback=True))
         theirs = Starlette(
             routes=[Route("/", lambda request: PlainTextResponse("mine")), Mount("/queue", ours)]
         )

@@ -9,6 +9,9 @@ import pytest
 
 from faultline.access import mint
 from faultline.access.keys import id_of
+from faultline.api import ApiConfig
+from faultline.errors import ConfigError
+from faultline.server.config import ServerConfig
 from faultline.server.limits import Limits
 from faultline.store import calls
 from tests.api.serving import code_of, serving
@@ -213,3 +216,36 @@ def test_a_key_that_is_revoked_opens_nothing_after_five_seconds(monkeypatch, ser
     store.run(calls.revoke_key(id_of(key)))
 
     assert client.get("/api/v1/jobs").status_code == 401
+
+
+def test_without_being_told_to_trust_this_machine_every_request_needs_a_key(database):
+    """A reverse proxy on this machine that sets no header would publish every payload."""
+    with serving(database, trust_loopback=False) as own:
+        key, nobody = own.key("read", "enqueue"), own.client()
+        job = own.client(key).post("/api/v1/jobs", json={"task": "t", "args": {"card": "4111"}}).json()["id"]
+
+        for path in ("/api/v1/jobs", f"/api/v1/jobs/{job}", "/api/v1/stats", "/metrics", "/api/v1/events"):
+            answer = nobody.get(path)
+
+            assert answer.status_code == 401, path
+            assert "4111" not in answer.text
+        assert own.client(key).get(f"/api/v1/jobs/{job}").json()["args"] == {"card": "4111"}
+
+
+def test_a_server_does_not_trust_this_machine_unless_told_so():
+    assert not ServerConfig().trust_loopback
+    assert not ApiConfig().trust_loopback
+    with pytest.raises(ConfigError, match="proxy"):
+        ServerConfig(trust_loopback=True, behind_proxy=True)
+
+
+def test_a_key_that_is_revoked_ends_its_long_poll(service, store, submit):
+    job, key = submit(), service.key("read", name="short")
+    began = time.monotonic()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(service.client(key).get, f"/api/v1/jobs/{job}/wait?seconds=19")
+        time.sleep(1.0)
+        store.run(calls.revoke_key(id_of(key)))
+
+        assert waiting.result().status_code == 401
+    assert time.monotonic() - began < 15  # five seconds, and time for a busy machine

@@ -66,7 +66,8 @@ async def make_key(
 async def serving(dsn: str, **config: Any) -> AsyncIterator[Served]:
     """A server on a port of its own, stopped when the block ends."""
     store = AsyncStore(dsn)
-    server = GrpcServer(store, Doorman(store), GrpcConfig(**{"address": "127.0.0.1:0", **config}))
+    usual = {"address": "127.0.0.1:0", "trust_loopback": True}
+    server = GrpcServer(store, Doorman(store), GrpcConfig(**{**usual, **config}))
     await server.start()
     served = Served(server, store, await make_key(store, "work", "enqueue", "read", "operate"))
     try:
@@ -81,7 +82,8 @@ async def serving(dsn: str, **config: Any) -> AsyncIterator[Served]:
 @asynccontextmanager
 async def a_server(dsn: str, pooler: str = "none", **config: Any) -> AsyncIterator[Server]:
     """The whole server, with both its doors, in the test's own loop."""
-    asked = {"http": ANY_PORT, "grpc": ANY_PORT, "watchdog": False, "grace": timedelta(seconds=1), **config}
+    usual = {"http": ANY_PORT, "grpc": ANY_PORT, "watchdog": False, "grace": timedelta(seconds=1)}
+    asked = {**usual, "trust_loopback": True, **config}
     server = Server(Settings.read(dsn, pooler, environment={}), ServerConfig(**asked))
     running = asyncio.create_task(server.run())
     async with asyncio.timeout(20):

@@ -294,3 +294,50 @@ def test_what_is_remembered_of_jobs_has_a_bound(monkeypatch):
         return len(rights._known)
 
     assert asyncio.run(name_many()) <= 150
+
+
+@pytest.mark.parametrize("header", ["x-forwarded-for", "forwarded", "x-real-ip"])
+def test_a_call_that_was_passed_on_is_not_from_this_machine(served, header):
+    async def test(place):
+        job_id = await place.store.run(calls.enqueue(new_job()))
+        way = place.place(None)
+        assert (await way.info(job_id)).state == "queued"
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            asked = client_pb2.GetRequest(id=job_id)
+            await way.jobs.Get(asked, metadata=((header, "203.0.113.9"),), timeout=10)
+        assert caught.value.code() is Code.UNAUTHENTICATED
+
+    served(test)
+
+
+def test_without_being_told_to_trust_this_machine_every_call_needs_a_key(served):
+    async def test(place):
+        way = place.place(None)
+        for name in REQUESTS:
+            assert (await _refused(way, name)).code() is Code.UNAUTHENTICATED
+
+    served(test, trust_loopback=False)
+
+
+@pytest.mark.parametrize("which", ["Lease", "Wait"])
+def test_a_key_that_is_revoked_ends_its_long_poll(served, which):
+    async def test(place):
+        job_id = await place.store.run(calls.enqueue(new_job(queue="other")))
+        key = await place.key_for("work", "read")
+        way = place.place(key)
+        if which == "Lease":
+            ask = worker_pb2.LeaseRequest(ask=worker_pb2.Ask(id=1, room=1, queues=["idle"], wait_ms=29_000))
+            polling = asyncio.ensure_future(way.ask(way.workers.Lease, ask, 60))
+        else:
+            wait = client_pb2.WaitRequest(id=job_id, wait_ms=29_000)
+            polling = asyncio.ensure_future(way.ask(way.jobs.Wait, wait, 60))
+        await asyncio.sleep(1.0)
+        assert not polling.done()
+        await place.store.run(calls.revoke_key(key.split("_")[1]))
+        async with asyncio.timeout(15):  # five seconds, and time for a busy machine
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await polling
+        assert caught.value.code() is Code.UNAUTHENTICATED
+        assert not place.server.gate.turnstile.in_hand()
+
+    served(test)

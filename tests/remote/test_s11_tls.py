@@ -120,3 +120,31 @@ def _handshake(port, newest):
 def test_files_that_are_not_there_are_named(tmp_path):
     with pytest.raises(ConfigError, match="--tls-cert"):
         GrpcConfig(tls=Tls(cert=tmp_path / "none.pem", key=tmp_path / "none.key"))
+
+
+def test_renewed_files_are_used_without_a_restart_and_bad_ones_are_not(database, office, tmp_path, caplog):
+    ours, strangers = office
+    first, next_one = ours.sign("first"), strangers.sign("next")
+
+    def put(pair, *names):
+        for name in names:
+            (tmp_path / f"{name}.pem").write_bytes(getattr(pair, name).read_bytes())
+
+    async def main():
+        put(first, "cert", "key")
+        files = Tls(cert=tmp_path / "cert.pem", key=tmp_path / "key.pem")
+        async with serving(database, tls=files) as at:
+            kept = _speak(at.target, at.key, ours)
+            assert await kept.submit(queue="default") > 0
+            put(next_one, "cert")  # its key has not come yet
+            assert await _answer(_speak(at.target, at.key, ours)) is Code.OK
+            assert "cannot be used" in caplog.text
+            put(next_one, "key")
+            async with asyncio.timeout(30):
+                while await _answer(_speak(at.target, at.key, strangers)) is not Code.OK:  # noqa: ASYNC110
+                    await asyncio.sleep(0.2)
+            assert await _answer(_speak(at.target, at.key, ours)) is Code.UNAVAILABLE
+            assert await kept.submit(queue="default") > 0  # over the connection that was open
+            await kept.channel.close()
+
+    asyncio.run(main())

@@ -29,7 +29,8 @@ def start(database):
 
     def start(*words):
         process = subprocess.Popen(
-            [sys.executable, "-m", "faultline", "server", "--http", "127.0.0.1:0", "--log", "lines", *words],
+            [sys.executable, "-m", "faultline", "server", "--http", "127.0.0.1:0", "--trust-loopback",
+             "--log", "lines", *words],
             env={**os.environ, "FAULTLINE_DSN": database}, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         started.append(process)

@@ -4,6 +4,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 
 import httpx2
 import pytest
@@ -135,3 +136,44 @@ def test_files_that_do_not_go_together_are_named(made):
         server_context(Tls(cert=made / "server.pem", key=made / "client.key"))
     with pytest.raises(ConfigError, match="there is no file"):
         Tls(cert=made / "nowhere.pem", key=made / "server.key")
+
+
+def serial_of(service):
+    """The serial number of the certificate that new connections are shown."""
+    careless = ssl.create_default_context()
+    careless.check_hostname, careless.verify_mode = False, ssl.CERT_NONE
+    with (
+        socket.create_connection(("127.0.0.1", service.address.port), timeout=20) as sock,
+        careless.wrap_socket(sock, server_hostname="localhost") as talk,
+    ):
+        return talk.getpeercert(binary_form=True)
+
+
+def wait_for(condition):
+    give_up_at = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.1)
+
+
+def test_a_renewed_certificate_is_used_without_a_restart_and_a_bad_one_is_not(
+    database, made, tmp_path, caplog
+):
+    shutil.copy(made / "server.pem", tmp_path / "cert.pem")
+    shutil.copy(made / "server.key", tmp_path / "key.pem")
+    tls = Tls(cert=tmp_path / "cert.pem", key=tmp_path / "key.pem")
+    with serving(database, tls=tls) as service:
+        old = serial_of(service)
+        trusting = ssl.create_default_context(cafile=made / "server.pem")
+        with httpx2.Client(verify=trusting) as kept:
+            url = f"https://localhost:{service.address.port}/healthz"
+            assert kept.get(url).status_code == 200
+
+            shutil.copy(made / "client.pem", tls.cert)  # its key has not come yet
+            wait_for(lambda: "cannot be used" in caplog.text)
+            assert serial_of(service) == old
+            shutil.copy(made / "client.key", tls.key)
+            wait_for(lambda: serial_of(service) != old)
+
+            assert kept.get(url).status_code == 200  # over the connection that was open
+        assert serial_of(service) == ssl.PEM_cert_to_DER_cert((made / "client.pem").read_text())

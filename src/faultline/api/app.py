@@ -20,7 +20,7 @@ PREFIX: Final = "/api/v1"
 
 _ABOUT: Final = """Jobs of one Faultline database, over HTTP.
 
-Show an API key as `Authorization: Bearer flk_...`. Without one, and from the same machine, you may look.
+Show an API key as `Authorization: Bearer flk_...`. Without one only probes are answered.
 Whatever is refused is answered with `application/problem+json`: a code, what happened, and what to do."""
 
 _PROBLEM: Final[dict[int | str, dict[str, Any]]] = {

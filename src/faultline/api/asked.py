@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from faultline.api.problems import KEY_IN_URL, MALFORMED, Refused
 from faultline.errors import NotAuthenticated
+from faultline.server.config import FORWARDED
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 ONCE: Final = frozenset({b"host", b"authorization", b"idempotency-key", b"content-type", b"origin"})
@@ -15,7 +16,6 @@ ONCE: Final = frozenset({b"host", b"authorization", b"idempotency-key", b"conten
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _A_KEY: Final = re.compile(rb"flk_|(?:^|&)(?:api_?key|access_token|authorization)=", re.IGNORECASE)
-_FORWARDED: Final = frozenset({b"x-forwarded-for", b"forwarded", b"x-real-ip"})
 
 
 class Asked:
@@ -34,7 +34,7 @@ class Asked:
         """Whether somebody has passed it on: then the address it comes from is not the client's."""
         self.id = ""
         for name, value in scope["headers"]:
-            if name in _FORWARDED:
+            if name in FORWARDED:
                 self.passed_on = True
             elif name not in self.headers:
                 self.headers[name] = value.decode("latin-1")

@@ -53,6 +53,8 @@ class ApiConfig:
     any_host_with_key: bool = False
     """Whether a request with a key may call us by any name: a page in a browser has none to show."""
     behind_proxy: bool = False
+    trust_loopback: bool = False
+    """Whether a request from this machine may read without a key; never with a proxy there."""
     limits: Limits = field(default_factory=Limits)
 
 

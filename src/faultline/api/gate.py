@@ -22,10 +22,11 @@ from faultline.api.problems import (
     Refused,
     problem_of,
 )
-from faultline.api.rates import kind_of, turnstile
+from faultline.api.rates import WAIT, kind_of, turnstile
 from faultline.api.submit import SUBMIT, SUBMIT_MANY, submit_one
 from faultline.errors import NotAuthenticated
 from faultline.server.config import is_loopback
+from faultline.server.lasting import while_known
 from faultline.server.wrong_keys import WrongKeys
 from faultline.store.turns import taking
 
@@ -36,6 +37,9 @@ OPEN: Final = frozenset({"/healthz", "/readyz", "/health"})
 
 HEARD_OUT: Final = "faultline.heard_out"
 """In the scope of a request that was refused and whose body is being thrown away: its connection may go."""
+
+ADMITTED: Final = "faultline.admitted"
+"""In the scope of a request that was let in: its connection shows a key, or comes from this machine."""
 
 
 class Gate:
@@ -73,6 +77,7 @@ class Gate:
         if not asked.is_safe:
             _check_media_type(asked)
         caller = await self._who(asked, key)
+        asked.scope[ADMITTED] = True
         with self._turnstile.passing(caller.actor, kind_of(asked.route)), taking(name=caller.actor):
             await self._serve(asked, caller, receive, answer)
 
@@ -80,9 +85,10 @@ class Gate:
         scope = asked.scope
         scope.setdefault("state", {})["caller"] = caller
         if asked.is_safe:
-            # For streams and long polls, which may live longer than their key.
-            scope["state"]["who"] = partial(self._known, asked, asked.bearer)
-            await self._app(scope, receive, answer.send)
+            # Streams and long polls may live longer than their key.
+            look = scope["state"]["who"] = partial(self._known, asked, asked.bearer)
+            served = self._app(scope, receive, answer.send)
+            await (while_known(served, look) if kind_of(asked.route) == WAIT else served)
             return
         most = self._limits.batch_bytes_max if asked.route == SUBMIT_MANY else self._limits.body_bytes_max
         async with self._bodies.read(asked, receive, most) as body:
@@ -98,12 +104,15 @@ class Gate:
         try:
             return await self._known(asked, key)
         except NotAuthenticated:
+            asked.scope[HEARD_OUT] = True  # a pause must not hold a place that others want
             if key is not None and await self._wrong_keys.are_too_many(asked.peer, key):
                 raise Refused(TOO_MANY, "too many wrong keys from this address", 1) from None
             raise
 
     async def _known(self, asked: Asked, key: str | None) -> Caller:
-        here = not self._desk.config.behind_proxy and not asked.passed_on and is_loopback(asked.peer)
+        config = self._desk.config
+        trusted = config.trust_loopback and not config.behind_proxy
+        here = trusted and not asked.passed_on and is_loopback(asked.peer)
         return await self._desk.doorman.who(key, loopback=here)
 
     def _check_host(self, asked: Asked, key: str | None) -> None:

@@ -43,6 +43,14 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     "--behind-proxy", is_flag=True, help="A proxy that ends TLS stands before it: every request needs a key."
 )
 @click.option(
+    "--trust-loopback", is_flag=True,
+    help="Let whoever is on this machine read everything without a key. Not where a proxy runs on it.",
+)  # fmt: skip
+@click.option(
+    "--trust-proxy", multiple=True, metavar="ADDRESS",
+    help="An address or network of proxies, which may have more connections than others; may be repeated.",
+)  # fmt: skip
+@click.option(
     "--allow-host", multiple=True, metavar="NAME", help="A name clients call it by; may be repeated."
 )
 @click.option(
@@ -64,8 +72,8 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 def command(terminal: Terminal, /, log: str | None, **asked: Any) -> int:
     """Serve the jobs of a database over HTTP, and over gRPC where asked.
 
-    It holds no state: any number of them may serve one database. Without API keys it listens on this machine
-    alone, and lets whoever is on it look. SIGTERM or Ctrl-C lets calls in hand end within the grace; a second
+    It holds no state: any number of them may serve one database. Every request needs an API key; without any
+    it listens on this machine alone. SIGTERM or Ctrl-C lets calls in hand end within the grace; a second
     one does not wait.
     """
     for module in ("fastapi", "uvicorn"):
@@ -94,6 +102,8 @@ def server_config(
     tls_client_ca: Path | None,
     tls_revoked: Path | None,
     behind_proxy: bool,
+    trust_loopback: bool,
+    trust_proxy: tuple[str, ...],
     allow_host: tuple[str, ...],
     watchdog: bool,
     grace: timedelta,
@@ -114,6 +124,8 @@ def server_config(
         if tls_cert is None or tls_key is None
         else Tls(cert=tls_cert, key=tls_key, client_ca=tls_client_ca, revoked=tls_revoked),
         behind_proxy=behind_proxy,
+        trust_loopback=trust_loopback,
+        proxies=trust_proxy,
         hosts=allow_host,
         watchdog=watchdog,
         grace=grace,

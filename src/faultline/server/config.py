@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from faultline.errors import ConfigError
+from faultline.server.addresses import networks
 from faultline.server.limits import Limits
 
 HTTP_PORT: Final = 8000
 GRPC_PORT: Final = 8001
+FORWARDED: Final = frozenset({b"x-forwarded-for", b"forwarded", b"x-real-ip", b"x-forwarded-host", b"via"})
+"""Headers by which a proxy says that it passes a request on."""
+
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 
 
@@ -114,6 +118,10 @@ class ServerConfig:
     tls: Tls | None = None
     behind_proxy: bool = False
     """A proxy that ends TLS stands before it. Then nobody is known to be on this machine."""
+    trust_loopback: bool = False
+    """Let whoever is on this machine read without a key; a reverse proxy there would publish everything."""
+    proxies: tuple[str, ...] = ()
+    """Addresses or networks of proxies: one address there stands for many clients."""
     hosts: tuple[str, ...] = ()
     """Names it is called by, beside its own address: what a Host header may say."""
     watchdog: bool = True
@@ -126,6 +134,12 @@ class ServerConfig:
             raise ConfigError("a server listens for HTTP, for gRPC or for both; it was told neither")
         if self.grace < timedelta(0):
             raise ConfigError("grace is how long calls may take to end; it cannot be negative")
+        networks(self.proxies)
+        if self.trust_loopback and (self.behind_proxy or self.proxies):
+            raise ConfigError(
+                "--trust-loopback lets whoever comes from this machine read without a key, and a proxy may "
+                "be there: leave it out, or --behind-proxy and --trust-proxy"
+            )
 
     @property
     def addresses(self) -> tuple[Address, ...]:

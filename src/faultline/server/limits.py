@@ -36,6 +36,8 @@ class Limits:
     idle_seconds_max: float = 30.0
     """A connection that is kept alive and says nothing is closed after this."""
     handshake_seconds_max: float = 10.0
+    unadmitted_seconds_max: float = 30.0
+    """A connection none of whose requests was let in by then is closed; probes open another one."""
     send_seconds_max: float = 30.0
     """A client that does not read its answer for so long is cut off."""
     linger_seconds_max: float = 2.0
@@ -45,6 +47,8 @@ class Limits:
     # How many at once.
     connections_max: int = 1_000
     """Beyond it the connection that was idle for longest makes room for the new one."""
+    connections_per_address: int = 500
+    """The same for those of one address; a proxy that was named may have as many as there are."""
     calls_at_once_max: int = 500
     calls_at_once_per_key: int = 250
     calls_per_second_per_key: float = 10_000.0

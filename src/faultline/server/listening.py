@@ -2,20 +2,26 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
-import ssl
 from collections.abc import Iterator
 from typing import Any, Final
 
 import uvicorn
 
 from faultline.errors import ConfigError
+from faultline.server.addresses import Allowance
 from faultline.server.config import Address
 from faultline.server.limits import Limits
 from faultline.server.protocol import uvicorn_config
 from faultline.server.revoked import Revoked
+from faultline.server.tls import Certificates
+
+log = logging.getLogger("faultline.server")
 
 BACKLOG: Final = 512
+RENEW_EVERY_SECONDS: Final = 2.0
+"""How often the files of TLS are looked at."""
 
 
 def bind(address: Address) -> socket.socket:
@@ -48,12 +54,15 @@ class HttpServer(uvicorn.Server):
         app: Any,
         limits: Limits,
         grace_seconds: float,
-        tls: ssl.SSLContext | None = None,
+        tls: Certificates | None = None,
         revoked: Revoked | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
-        super().__init__(uvicorn_config(app, limits, grace_seconds, revoked))
+        super().__init__(uvicorn_config(app, limits, grace_seconds, revoked, allowance))
         self._tls = tls
         self._limits = limits
+        self._sockets: list[socket.socket] = []
+        self._renewing: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -61,13 +70,41 @@ class HttpServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
-        loop = asyncio.get_running_loop()
-        bounded = {"ssl_handshake_timeout": self._limits.handshake_seconds_max} if self._tls else {}
-        self.servers = [
-            await loop.create_server(self._protocol, sock=sock, ssl=self._tls, backlog=BACKLOG, **bounded)  # type: ignore[call-overload]
-            for sock in sockets or []
-        ]
+        self._sockets = list(sockets or [])
+        await self._accept()
+        if self._tls is not None:
+            self._renewing = asyncio.create_task(self._renew(self._tls))
         self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+        await super().shutdown(sockets)
+
+    async def _accept(self) -> None:
+        """Take connections, with the certificates as they are now; those that are open keep theirs.
+
+        Each time on a copy of the socket: who waits to be taken stands in the line of both, and none is lost.
+        """
+        loop, before = asyncio.get_running_loop(), self.servers if self.started else []
+        tls: dict[str, Any] = {}
+        if self._tls is not None:
+            tls = {"ssl": self._tls.context, "ssl_handshake_timeout": self._limits.handshake_seconds_max}
+        self.servers = [
+            await loop.create_server(self._protocol, sock=sock.dup(), backlog=BACKLOG, **tls)
+            for sock in self._sockets
+        ]
+        for server in before:
+            server.close()
+
+    async def _renew(self, tls: Certificates) -> None:
+        while True:
+            await asyncio.sleep(RENEW_EVERY_SECONDS)
+            try:
+                if tls.renewed():
+                    await self._accept()
+            except Exception:
+                log.exception("taking connections with the new certificate failed; the last one stays")
 
     def _protocol(self) -> asyncio.Protocol:
         make: Any = self.config.http_protocol_class

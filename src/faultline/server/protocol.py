@@ -1,18 +1,22 @@
-"""uvicorn's HTTP protocol with bounds it has not: on the head of a request, and on how many connections.
+"""uvicorn's HTTP protocol with bounds it has not: on heads and trailers of requests, and on connections.
 
 One that sends its head too slowly, or too much of it, is refused; where there are too many, the one that was
 idle for longest makes room for the newest. One that was refused and is only heard out counts as idle: else
 whoever knows no key could fill the house with bodies that never end.
+
+Trailers, the headers behind a chunked body, are of no use here: they are dropped, and their bytes counted.
 """
 
 import asyncio
 import time
-from typing import Any, Final
+from collections import Counter
+from typing import Any, ClassVar, Final
 
 import uvicorn
 
-from faultline.api.gate import HEARD_OUT
+from faultline.api.gate import ADMITTED, HEARD_OUT
 from faultline.api.problems import HEAD_TOO_LARGE, MALFORMED, OVERLOADED, REVOKED, TOO_SLOW, Kind, Problem
+from faultline.server.addresses import Allowance, plain
 from faultline.server.limits import Limits
 from faultline.server.revoked import Revoked
 
@@ -32,9 +36,17 @@ class BoundedProtocol(Base):  # type: ignore[misc]
 
     limits = Limits()
     revoked: Revoked | None = None
+    allowance = Allowance(Limits().connections_per_address)
+    of_address: ClassVar[Counter[str]] = Counter()
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
+        self.address = plain(self.client[0]) if self.client else ""
+        self.of_address[self.address] += 1
+        self._admitted = False
+        self._in_head = True
+        self._ended = self._body_bytes = self._behind_body = 0
+        self._admit_timer = self.loop.call_later(self.limits.unadmitted_seconds_max, self._look_who)
         self._head_bytes = 0
         self._seen_at = time.monotonic()
         self._head_timer: asyncio.TimerHandle | None = None
@@ -44,14 +56,21 @@ class BoundedProtocol(Base):  # type: ignore[misc]
             self._look_timer = self.loop.call_later(LOOK_EVERY_SECONDS, self._look_again, self.revoked)
         self._no_room = False
         self._expect_head()
-        if len(self.connections) > self.limits.connections_max:
-            self._make_room()
+        most = self.allowance.of(self.address)
+        if most is not None and self.of_address[self.address] > most:
+            self._make_room(most, [other for other in self.connections if other.address == self.address])
+        elif len(self.connections) > self.limits.connections_max:
+            self._make_room(self.limits.connections_max, list(self.connections))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_there()
         self._is_read()
         if self._look_timer is not None:
             self._look_timer.cancel()
+        self._admit_timer.cancel()
+        self.of_address[self.address] -= 1
+        if not self.of_address[self.address]:
+            del self.of_address[self.address]
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -62,10 +81,17 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         if self._no_room:
             self.refuse(OVERLOADED)
             return
-        before = self.cycle
+        before, ended, body_bytes = self.cycle, self._ended, self._body_bytes
+        self._admitted = self.is_admitted
         self._seen_at = time.monotonic()
         super().data_received(data)
-        if self.cycle is not before:
+        if self.cycle is before and self._ended == ended and self._body_bytes == body_bytes:
+            self._behind_body += len(data)
+        else:
+            self._behind_body = 0
+        if self._behind_body > self.limits.head_bytes_max and not self.is_idle:
+            self.transport.abort()  # an answer may be half out, and a second one would be taken for its end
+        elif self.cycle is not before:
             self._head_is_there()
             if self._weight() > self.limits.head_bytes_max:
                 self.refuse(HEAD_TOO_LARGE)
@@ -88,6 +114,42 @@ class BoundedProtocol(Base):  # type: ignore[misc]
             self.transport.abort()
         else:
             self._look_timer = self.loop.call_later(LOOK_EVERY_SECONDS, self._look_again, revoked)
+
+    # What the parser says. Without httptools there is another one, which keeps no trailers.
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        super().on_headers_complete()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # else a trailer: it would become a header of the request that is being served
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._ended += 1
+        super().on_message_complete()
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether any request of this connection was let in."""
+        return self._admitted or (bool(self.cycle) and ADMITTED in self.cycle.scope)
+
+    def _look_who(self) -> None:
+        """Close a connection that shows no key which opens anything."""
+        if self.is_admitted:
+            return
+        if self.is_idle:
+            self.transport.abort()
+        else:
+            self._admit_timer = self.loop.call_later(LOOK_EVERY_SECONDS, self._look_who)
 
     @property
     def is_idle(self) -> bool:
@@ -156,13 +218,13 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         headers = self.headers or ()
         return sum(len(name) + len(value) for name, value in headers) + len(self.scope.get("raw_path", b""))
 
-    def _make_room(self) -> None:
-        leaving = [other for other in self.connections if other.may_leave and other is not self]
+    def _make_room(self, most: int, among: list[Any]) -> None:
+        leaving = [other for other in among if other.may_leave and other is not self]
         if leaving:
             oldest = min(leaving, key=lambda other: other._seen_at)
             self.connections.discard(oldest)  # now: its own goodbye comes only in the loop's next turn
             oldest.make_way()
-        elif len(self.connections) > 2 * self.limits.connections_max:
+        elif len(among) > 2 * most:
             self.transport.abort()
         else:
             # When it has asked, and not before: the system throws an answer away that overtakes its question.
@@ -170,17 +232,25 @@ class BoundedProtocol(Base):  # type: ignore[misc]
             self.loop.call_later(self.limits.linger_seconds_max, self.refuse, OVERLOADED)
 
 
-def protocol_with(limits: Limits, revoked: Revoked | None = None) -> type[BoundedProtocol]:
+def protocol_with(
+    limits: Limits, revoked: Revoked | None = None, allowance: Allowance | None = None
+) -> type[BoundedProtocol]:
     """The protocol of a server with these limits, and this list of revoked certificates."""
-    return type("HttpProtocol", (BoundedProtocol,), {"limits": limits, "revoked": revoked})
+    bound = allowance or Allowance(limits.connections_per_address)
+    own: dict[str, Any] = {"limits": limits, "revoked": revoked, "allowance": bound, "of_address": Counter()}
+    return type("HttpProtocol", (BoundedProtocol,), own)
 
 
 def uvicorn_config(
-    app: Any, limits: Limits, grace_seconds: float, revoked: Revoked | None = None
+    app: Any,
+    limits: Limits,
+    grace_seconds: float,
+    revoked: Revoked | None = None,
+    allowance: Allowance | None = None,
 ) -> uvicorn.Config:
     """uvicorn as we use it: no words of its own, no headers it believes, nothing that is not HTTP."""
     return uvicorn.Config(
-        app, http=protocol_with(limits, revoked), ws="none", lifespan="off", log_config=None,
+        app, http=protocol_with(limits, revoked, allowance), ws="none", lifespan="off", log_config=None,
         access_log=False, proxy_headers=False, server_header=False,
         timeout_keep_alive=int(limits.idle_seconds_max), timeout_graceful_shutdown=max(1, int(grace_seconds)),
         h11_max_incomplete_event_size=limits.head_bytes_max,

@@ -16,11 +16,12 @@ from faultline.api.desk import LOOPBACK_HOSTS, Desk, Metrics
 from faultline.config import Settings
 from faultline.errors import ConfigError
 from faultline.notify import telling
+from faultline.server.addresses import Allowance, networks
 from faultline.server.config import Address, ServerConfig
 from faultline.server.door import check_door
 from faultline.server.listening import HttpServer, bind
 from faultline.server.revoked import Revoked
-from faultline.server.tls import server_context
+from faultline.server.tls import Certificates
 from faultline.server.watching import watching
 from faultline.store import calls
 from faultline.store.pooler import look_for_pooler
@@ -137,12 +138,17 @@ class Server:
 
     def _listen(self, app: Any, address: Address) -> Coroutine[Any, Any, None]:
         """Bind now, so that a port that is taken stops the start; serve when awaited."""
-        tls = None if self.config.tls is None else server_context(self.config.tls)
+        tls = None if self.config.tls is None else Certificates(self.config.tls, "HTTP")
         listed = None if self.config.tls is None else self.config.tls.revoked
         revoked = None if listed is None else Revoked(listed)
         sock = bind(address)
         self.http = Address(address.host, sock.getsockname()[1])
-        self._http = HttpServer(app, self.config.limits, self.config.grace.total_seconds(), tls, revoked)
+        allowance = Allowance(
+            self.config.limits.connections_per_address, networks(self.config.proxies),
+            behind_proxy=self.config.behind_proxy,
+        )  # fmt: skip
+        grace = self.config.grace.total_seconds()
+        self._http = HttpServer(app, self.config.limits, grace, tls, revoked, allowance)
         log.info("listening for HTTP%s on %s", "S" if tls else "", self.http)
         return self._http.serve([sock])
 
@@ -162,6 +168,7 @@ def api_config(config: ServerConfig) -> ApiConfig:
         hosts=tuple(sorted(known)),
         any_host_with_key=not config.hosts and (not config.http.is_loopback or config.behind_proxy),
         behind_proxy=config.behind_proxy,
+        trust_loopback=config.trust_loopback,
         limits=config.limits,
     )
 

@@ -1,9 +1,18 @@
 """The TLS context of the HTTP server: 1.2 or newer; with a client CA, nobody without a certificate of it."""
 
+import logging
 import ssl
+import threading
+import time
+from typing import Final
 
 from faultline.errors import ConfigError
 from faultline.server.config import Tls
+
+log = logging.getLogger("faultline.server")
+
+TELL_EVERY_SECONDS: Final = 60.0
+TRY_EVERY_SECONDS: Final = 1.0
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:
@@ -29,3 +38,50 @@ def server_context(tls: Tls) -> ssl.SSLContext:
 def _no_password() -> str:
     """Without this OpenSSL would ask at the terminal, and a service would hang there."""
     raise ValueError("the key is encrypted; give one that is not, in a file only the server can read")
+
+
+class Certificates:
+    """The files of TLS, looked at again: renewed ones are used for new connections, without a restart.
+
+    Files that cannot be used, such as a certificate whose key has not come yet, are told in the log; the last
+    ones that could be stay in force, and the files are tried again.
+    """
+
+    def __init__(self, tls: Tls, door: str) -> None:
+        self.tls = tls
+        self._door = door
+        self._read_of = _version(tls)
+        self._told_at = self._tried_at = float("-inf")
+        self._looking = threading.Lock()  # gRPC asks from threads of its own
+        self.context = server_context(tls)
+
+    def renewed(self) -> bool:
+        """Whether the files have changed, and can be used; True once for each change."""
+        with self._looking:
+            try:
+                version = _version(self.tls)
+                if version == self._read_of or time.monotonic() - self._tried_at < TRY_EVERY_SECONDS:
+                    return False
+                self._tried_at = time.monotonic()
+                context = server_context(self.tls)
+                if version != _version(self.tls):
+                    return False  # still being written: the next look sees the rest
+            except (ConfigError, OSError) as error:
+                self._tell(error)
+                return False
+            self.context, self._read_of = context, version
+            log.info(
+                "%s: the certificate in %s is a new one, and is used from now on", self._door, self.tls.cert
+            )
+            return True
+
+    def _tell(self, error: Exception) -> None:
+        if time.monotonic() - self._told_at > TELL_EVERY_SECONDS:
+            self._told_at = time.monotonic()
+            log.error("%s: changed files of TLS cannot be used, the last ones stay: %s", self._door, error)
+
+
+def _version(tls: Tls) -> tuple[tuple[int, int, int], ...]:
+    """What changes with the files; a link to another file changes it too."""
+    found = [file.stat() for file in (tls.cert, tls.key, tls.client_ca) if file is not None]
+    return tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in found)

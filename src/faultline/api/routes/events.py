@@ -1,14 +1,14 @@
 """Server-sent events: live changes, with comments that keep proxies awake, and a way to resume."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Annotated, Final
+from typing import Annotated
 
 import psycopg
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from faultline.access import Caller
+from faultline.access import LOOK_EVERY_SECONDS, Caller
 from faultline.api.desk import Desk
 from faultline.api.events import Subscriber, moment_of
 from faultline.api.needs import Reader, TheDesk
@@ -16,9 +16,6 @@ from faultline.api.problems import Refused
 from faultline.errors import DatabaseError, NotAllowed, NotAuthenticated
 
 router = APIRouter(tags=["looking"])
-
-KEY_CHECK_SECONDS: Final = 5.0
-"""How often a stream's key is looked at, if nothing happens sooner."""
 
 Who = Callable[[], Awaitable[Caller]]
 """Whoever listens, by the key as it was shown."""
@@ -68,7 +65,7 @@ async def _stream(
             if subscriber.may_hear(event):
                 yield event.text
     while not subscriber.over and not subscriber.behind:
-        news = await subscriber.next(min(desk.config.limits.comment_seconds, KEY_CHECK_SECONDS))
+        news = await subscriber.next(min(desk.config.limits.comment_seconds, LOOK_EVERY_SECONDS))
         if not await _still_may(who):
             yield b'event: bye\ndata: {"reason": "the key opens nothing any more"}\n\n'
             return

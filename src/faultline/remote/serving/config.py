@@ -4,8 +4,10 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Final
 
+from faultline.access import LOOK_EVERY_SECONDS
 from faultline.config import DEFAULT_LEASE
 from faultline.errors import ConfigError
+from faultline.server.addresses import Network, networks
 from faultline.server.config import ServerConfig, Tls
 
 MIB: Final = 1_048_576
@@ -26,6 +28,10 @@ class GrpcConfig:
     tls: Tls | None = None
     behind_proxy: bool = False
     """A proxy stands before it: then nobody is known to be on this machine."""
+    trust_loopback: bool = False
+    """Whether a call from this machine may read without a key; never one that was passed on."""
+    proxies: tuple[Network, ...] = ()
+    """Proxies that stand for many clients: the bound on connections of one address is not theirs."""
     reflection: bool = True
 
     # What one client may send.
@@ -34,6 +40,8 @@ class GrpcConfig:
     streams_per_connection_max: int = 100
     connections_max: int = 4_000
     """A worker has two, its pacemaker's with it. Beyond it a new one is hung up on until others have gone."""
+    connections_per_address: int = 2_000
+    """Of one address that is no proxy; past it those without an admitted call are closed first."""
     sessions_max: int = 2_000
     sessions_per_key: int = 500
     unanswered_max: int = 32
@@ -70,14 +78,16 @@ class GrpcConfig:
     """A connection that has not begun to speak HTTP/2 by then, TLS before it, is closed."""
     idle_seconds_max: float = 60.0
     """So is one without any call for so long; a client that calls again connects again, unaware of it."""
+    unadmitted_seconds_max: float = 30.0
+    """So is one none of whose calls was let in by then, whatever it does meanwhile."""
     hello_seconds_max: float = 10.0
     """A session that has not said Hello by then is ended: it would hold a place that others want."""
     keepalive_seconds: float = 20.0
     keepalive_timeout_seconds: float = 10.0
     ping_seconds_min: float = 5.0
     """A client that pings more often than this, three times, is cut off (GOAWAY, too_many_pings)."""
-    key_check_seconds: float = 5.0
-    """How often the key of an open session is looked at again."""
+    key_check_seconds: float = LOOK_EVERY_SECONDS
+    """How often the key of an open session, or of a long poll, is looked at again."""
 
     lease: timedelta = DEFAULT_LEASE
     timeout: timedelta = timedelta(hours=1)
@@ -101,6 +111,8 @@ class GrpcConfig:
             raise ConfigError("the server was told no address to listen on for gRPC")
         return cls(
             address=str(config.grpc), tls=config.tls, behind_proxy=config.behind_proxy,
+            trust_loopback=config.trust_loopback,
+            proxies=networks(config.proxies), unadmitted_seconds_max=config.limits.unadmitted_seconds_max,
             message_bytes_max=config.limits.message_bytes_max,
             streams_per_connection_max=config.limits.streams_per_connection_max,
             bad_keys_per_second=config.limits.bad_keys_per_second,

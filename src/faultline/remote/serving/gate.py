@@ -12,8 +12,10 @@ import grpc
 from faultline.access import Caller, Doorman
 from faultline.errors import NotAuthenticated
 from faultline.remote.serving.config import GrpcConfig
+from faultline.remote.serving.connections import Connections
 from faultline.remote.serving.problems import NO_DEADLINE, STOPPING, TOO_MANY, TurnedAway, answering
-from faultline.server.config import is_loopback
+from faultline.server.config import FORWARDED, is_loopback
+from faultline.server.lasting import while_known
 from faultline.server.revoked import Revoked
 from faultline.server.turnstile import VITAL, Budget, Turnstile, Why
 from faultline.server.wrong_keys import WrongKeys
@@ -27,6 +29,9 @@ FORM: Final = "bearer "
 CALL: Final = "call"
 POLL: Final = "poll"
 WAIT: Final = "wait"
+LONG: Final = frozenset({POLL, WAIT})
+"""Calls that may outlive their key."""
+
 PACE_SECONDS: Final = 0.02
 NOT_A_KEY: Final = "not in the form `Bearer flk_...`"
 
@@ -35,6 +40,7 @@ class Gate:
     """Lets calls in: by key, within limits, while the server is not stopping."""
 
     def __init__(self, doorman: Doorman, config: GrpcConfig) -> None:
+        self.connections = Connections(config)
         self._doorman = doorman
         self._config = config
         tls = config.tls
@@ -52,7 +58,9 @@ class Gate:
     async def who(self, context: Context) -> Caller:
         """The caller; a key that opens nothing is noted, and slowed down where there are many."""
         try:
-            return await self.known(context)
+            caller = await self.known(context)
+            self.connections.admit(context.peer())
+            return caller
         except NotAuthenticated:
             key, peer = presented(context), host_of(context.peer()) or ""
             if key is not None and await self._wrong_keys.are_too_many(peer, key):
@@ -69,7 +77,8 @@ class Gate:
         return await self._doorman.who(presented(context), loopback=self._is_here(context))
 
     def _is_here(self, context: Context) -> bool:
-        return not self._config.behind_proxy and is_loopback(host_of(context.peer()))
+        trusted = self._config.trust_loopback and not self._config.behind_proxy
+        return trusted and not was_passed_on(context) and is_loopback(host_of(context.peer()))
 
     @contextmanager
     def passing(self, caller: Caller, kind: str) -> Iterator[None]:
@@ -79,6 +88,18 @@ class Gate:
         lane: Lane = "vital" if kind == VITAL else "plain"
         with self.turnstile.passing(caller.actor, kind), taking(lane, caller.actor):
             yield
+
+    async def while_known(
+        self, context: Context, work: Awaitable[A], scope: str | None = None, seconds_max: float | None = None
+    ) -> A:
+        """Do what may take long, for as long as its key opens something."""
+
+        async def look() -> None:
+            caller = await self.known(context)
+            if scope is not None:
+                caller.require(scope)
+
+        return await while_known(work, look, self._config.key_check_seconds, seconds_max)
 
     async def pace(self, caller: Caller, kind: str) -> None:
         """Wait until one more message of a session is within its key's rate."""
@@ -109,6 +130,11 @@ def presented(context: Context) -> str | None:
     if len(shown) > 1 or not shown[0].lower().startswith(FORM):
         return NOT_A_KEY
     return shown[0][len(FORM) :].strip() or NOT_A_KEY
+
+
+def was_passed_on(context: Context) -> bool:
+    """Whether a proxy says that it stands between: then the address is not the client's."""
+    return any(name.encode() in FORWARDED for name, _ in context.invocation_metadata() or ())
 
 
 def host_of(peer: str) -> str | None:
@@ -145,6 +171,8 @@ def unary(scope: str, kind: str = CALL) -> Callable[[Unary[Q, A]], Callable[[Any
                 with gate.passing(caller, kind):
                     if context.time_remaining() is None:
                         raise TurnedAway(NO_DEADLINE, "this call has no deadline; give it one, such as 30 s")
+                    if kind in LONG:
+                        return await gate.while_known(context, method(self, request, caller, context), scope)
                     return await method(self, request, caller, context)
             raise AssertionError("answering always raises")
 

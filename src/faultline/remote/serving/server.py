@@ -9,7 +9,7 @@ from typing import Any, Final
 import grpc
 import psycopg
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from faultline.access import Doorman
 from faultline.errors import ConfigError, FaultlineError
@@ -19,9 +19,11 @@ from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.desk import Desk
 from faultline.remote.serving.gate import Gate
 from faultline.remote.serving.jobs import JobsService
+from faultline.remote.serving.keyed import KeyedHealth, KeyedReflection
 from faultline.remote.serving.workers import WorkersService
 from faultline.rpc.v1 import client_pb2, client_pb2_grpc, worker_pb2, worker_pb2_grpc
 from faultline.server.config import ServerConfig, Tls
+from faultline.server.tls import Certificates
 from faultline.store.connect import agreet
 from faultline.store.listen import listen
 from faultline.store.news import cancelled_in
@@ -62,7 +64,7 @@ class GrpcServer:
         self._hurrying = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._parts: list[asyncio.Task[Any]] = []
-        self._health = health.aio.HealthServicer()
+        self._health = KeyedHealth(self.gate)
 
     async def start(self) -> int:
         """Listen; answers the port, which is known by then also if it was 0."""
@@ -72,11 +74,12 @@ class GrpcServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         if self.config.reflection:
             names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
-            reflection.enable_server_reflection(names, self._server)
+            reflected = KeyedReflection(self.gate, names)
+            reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, self._server)
         self.port = self._bind()
         await self._say_well(await self._is_well())
         await self._server.start()
-        parts = [self.bell.poll, self._watch, self.cancels.run]
+        parts = [self.bell.poll, self._watch, self.cancels.run, self._watch_connections]
         if self._store.listens:
             parts.append(self._listen)
         self._parts = [asyncio.create_task(_kept(part)) for part in parts]
@@ -109,6 +112,9 @@ class GrpcServer:
         await asyncio.gather(*self._parts, return_exceptions=True)
         if self._tasks:  # jobs on their way back
             await asyncio.wait(list(self._tasks), timeout=LAST_WORDS)
+
+    async def _watch_connections(self) -> None:
+        await self.gate.connections.watch(self.port)
 
     async def _listen(self) -> None:
         await listen(self._store.dsn, self._heard, lambda: LISTEN_AGAIN)
@@ -174,7 +180,22 @@ async def _kept(part: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:
-    """TLS 1.2 or newer, which is gRPC's own floor; with a client CA, nobody without a certificate of it."""
-    client_ca = None if tls.client_ca is None else tls.client_ca.read_bytes()
-    pair = (tls.key.read_bytes(), tls.cert.read_bytes())
-    return grpc.ssl_server_credentials([pair], client_ca, require_client_auth=client_ca is not None)
+    """TLS 1.2 or newer, which is gRPC's own floor; with a client CA, nobody without a certificate of it.
+
+    Asked for again with each handshake: renewed files are used without a restart.
+    """
+    certificates = Certificates(tls, "gRPC")
+
+    def read() -> grpc.ServerCertificateConfiguration:
+        client_ca = None if tls.client_ca is None else tls.client_ca.read_bytes()
+        pair = (tls.key.read_bytes(), tls.cert.read_bytes())
+        return grpc.ssl_server_certificate_configuration([pair], client_ca)
+
+    def renewed() -> grpc.ServerCertificateConfiguration | None:
+        try:
+            return read() if certificates.renewed() else None
+        except Exception:
+            log.exception("the new certificate for gRPC could not be read; the last one stays")
+            return None
+
+    return grpc.dynamic_ssl_server_credentials(read(), renewed, tls.client_ca is not None)  # type: ignore[arg-type]

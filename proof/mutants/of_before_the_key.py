@@ -1,0 +1,50 @@
+"""Mutants of what stands before a key is known, and of what has to end with one."""
+
+from proof.mutants.mutant import Mutant, Patch
+
+BEFORE = "tests/server/test_before_the_key.py"
+WHO = "tests/api/test_s2_who_may_do_what.py"
+ACCESS = "tests/remote/test_access.py"
+
+MUTANTS = (
+    Mutant(
+        "a trailer becomes a header", "G13", f"{BEFORE}::test_trailers_are_dropped_and_their_bytes_are_bounded",
+        (
+            Patch("server/protocol.py", "        if self._in_head:  # else", "        if True:  # else"),
+            Patch("server/protocol.py", "self._behind_body > self.limits.head_bytes_max and", "False and"),
+        ),
+    ),
+    Mutant(
+        "health is watched without a key", "G15",
+        f"{BEFORE}::test_health_watch_and_reflection_take_a_key_and_check_does_not",
+        (Patch("remote/serving/server.py", "KeyedHealth(self.gate)", "health.aio.HealthServicer()"),),
+    ),
+    Mutant(
+        "a connection needs no key to stay", "G13",
+        f"{BEFORE}::test_a_connection_whose_requests_are_not_let_in_is_closed",
+        (Patch("server/protocol.py", "        if self.is_admitted:\n            return\n", "        return\n"),),
+        red_by=("DID NOT RAISE", "Failed"),
+    ),
+    Mutant(
+        "one address takes every connection", "G13",
+        f"{BEFORE}::test_one_address_has_so_many_connections_and_another_has_room",
+        (Patch("server/protocol.py", "most is not None and self.of_address[self.address] > most", "False"),),
+        red_by=("TimeoutError",),
+    ),
+    Mutant(
+        "this machine is trusted unasked", "G15",
+        f"{WHO}::test_without_being_told_to_trust_this_machine_every_request_needs_a_key",
+        (Patch("api/gate.py", "config.trust_loopback and not config.behind_proxy", "not config.behind_proxy"),),
+    ),
+    Mutant(
+        "a call that a proxy passed on is taken for one from here", "G15",
+        f"{ACCESS}::test_a_call_that_was_passed_on_is_not_from_this_machine",
+        (Patch("remote/serving/gate.py", "trusted and not was_passed_on(context) and", "trusted and"),),
+        red_by=("DID NOT RAISE", "Failed"),
+    ),
+    Mutant(
+        "a long poll outlives its key", "G15", f"{ACCESS}::test_a_key_that_is_revoked_ends_its_long_poll",
+        (Patch("remote/serving/gate.py", "                    if kind in LONG:\n", "                    if False:\n"),),
+        red_by=("TimeoutError",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,43 @@
+"""What lasts longer than a look at a key: it ends when the key does."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import psycopg
+
+from faultline.access import LOOK_EVERY_SECONDS
+from faultline.errors import DatabaseError
+
+T = TypeVar("T")
+
+
+async def while_known(
+    work: Awaitable[T],
+    look: Callable[[], Awaitable[Any]],
+    every: float = LOOK_EVERY_SECONDS,
+    seconds_max: float | None = None,
+) -> T:
+    """Wait for something, and look at the caller's key meanwhile; what `look` raises ends it.
+
+    While the database is away nothing is known of the key, and it stays as good as it was. TimeoutError when
+    it has lasted for `seconds_max`.
+    """
+    doing = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    until = None if seconds_max is None else loop.time() + seconds_max
+    try:
+        while True:
+            left = every if until is None else min(every, until - loop.time())
+            if (await asyncio.wait([doing], timeout=max(0.0, left)))[0]:
+                return await doing
+            if until is not None and loop.time() >= until:
+                raise TimeoutError
+            with suppress(DatabaseError, psycopg.Error):
+                await look()
+    finally:
+        if not doing.done():
+            doing.cancel()
+            with suppress(asyncio.CancelledError):
+                await doing
