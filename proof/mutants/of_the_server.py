@@ -42,6 +42,16 @@ MUTANTS = (
         (serving("settling", 'if item.kind == "done" and', "if False and"),),
     ),
     Mutant(
+        "a claim brings what it asked for, whatever it weighs", "G13",
+        "tests/sql/test_claim.py::test_a_claim_is_bounded_by_bytes_and_leaves_the_rest_free",
+        (Patch("sql/functions/claim.sql", "if together > claim.bytes then", "if false then"),),
+    ),
+    Mutant(
+        "one key takes all the room for jobs on their way", "G13",
+        "tests/remote/test_cargo.py::test_a_claim_waits_for_room_and_one_key_has_a_part_of_it",
+        (serving("cargo", "and self._held[whose] + CLAIM_BYTES_MAX <= self._bytes_per_key", "and True"),),
+    ),
+    Mutant(
         "a stale single result is answered OK in its unary form", "G4", KIT,
         (serving("workers", "if len(request.results.items) == 1 and settled.rest and", "if False and"),),
     ),

@@ -26,6 +26,8 @@ RUN_AT_MAX: Final = datetime(2200, 1, 1, tzinfo=UTC)
 KEY_CHARS_MAX: Final = 255
 TASK_CHARS_MAX: Final = 128
 QUEUE_CHARS_MAX: Final = 63
+RETRY_BYTES_MAX: Final = 8_192
+"""The rules for retrying a job, from a client that is not trusted with the database."""
 
 # Of a number in a document, as it is written. A double reaches from 5e-324 to 1.8e308; jsonb would take
 # 1e131071 and 1e-16383, a few bytes that are printed as kilobytes, and Python reads no whole number of over

@@ -104,7 +104,7 @@ def test_what_a_cut_worker_already_has_stays_its_own(served):
 
 def test_assignments_too_big_for_a_message_come_in_parts(served):
     async def test(place):
-        text = '{"text": "%s"}' % ("x" * 900_000)
+        text = '{"text": "%s"}' % ("x" * 90_000)
         ids = [await place.store.run(calls.enqueue(new_job(args=text))) for _ in range(10)]
         async with place.place().session() as talk:
             first = await talk.ask(room=10)
@@ -117,12 +117,12 @@ def test_assignments_too_big_for_a_message_come_in_parts(served):
             assert {part.id for part in parts} == {first.id}
             assert (await talk.settle(*(done(job) for part in parts for job in part.jobs))).accepted == 10
 
-    served(test)
+    served(test, message_bytes_max=400_000)
 
 
 def test_a_unary_answer_gives_back_what_does_not_fit(served):
     async def test(place):
-        text = '{"text": "%s"}' % ("x" * 900_000)
+        text = '{"text": "%s"}' % ("x" * 90_000)
         for _ in range(6):
             await place.store.run(calls.enqueue(new_job(args=text)))
         way = place.place()
@@ -135,7 +135,7 @@ def test_a_unary_answer_gives_back_what_does_not_fit(served):
         assert not {job.id for job in first.jobs} & {job.id for job in second.jobs}
         assert {job.attempt for job in second.jobs} == {1}
 
-    served(test)
+    served(test, message_bytes_max=400_000)
 
 
 def test_one_that_cannot_be_given_back_does_not_keep_the_others(served):

@@ -266,3 +266,42 @@ def test_a_timeout_outside_its_bounds_is_refused(store, timeout):
 
     with pytest.raises(OutOfBounds, match="a timeout is from 100 milliseconds to 30 days"):
         claim_many(store, timeout=timeout)
+
+
+def weighing(size: int) -> str:
+    return '{"a": "' + "x" * (size - 9) + '"}'
+
+
+def test_a_claim_is_bounded_by_bytes_and_leaves_the_rest_free(store):
+    ids = [enqueue(store, args=weighing(1_000)) for _ in range(5)]
+
+    first = rows_claimed(store, 5, bytes_max=3_500)
+    assert [row.id for row in first] == ids[:3]
+    assert [state_of(store, job_id) for job_id in ids] == ["running"] * 3 + ["queued"] * 2
+    assert [row.id for row in rows_claimed(store, 5, bytes_max=3_500)] == ids[3:]
+
+
+def test_the_first_job_is_taken_whatever_it_weighs(store):
+    ids = [enqueue(store, args=weighing(100_000)) for _ in range(2)]
+
+    assert [row.id for row in rows_claimed(store, 2, bytes_max=1)] == ids[:1]
+    assert [row.id for row in rows_claimed(store, 2, bytes_max=1)] == ids[1:]
+
+
+def test_a_claim_that_names_no_bytes_brings_no_more_than_16_mebibytes(store):
+    large = weighing(1_048_576)
+    store.run(calls.enqueue_many([new_job(args=large)] * 20))
+
+    assert len(rows_claimed(store, 1_000)) == 16
+    assert len(rows_claimed(store, 1_000)) == 4
+
+
+def test_what_a_claim_holds_is_told_again_as_far_as_it_fits(store):
+    """One claim id that was used for many claims must not bring all they hold at once."""
+    ids = [enqueue(store, args=weighing(1_000)) for _ in range(4)]
+    claim = uuid4()
+    for _ in range(2):
+        store.run(calls.claim(["default"], 2, lease=LEASE, claim=claim))
+
+    again = calls.claim(["default"], 10, lease=LEASE, claim=claim, again=True, bytes_max=2_500)
+    assert sorted(row.id for row in store.run(again)) == ids[:2]

@@ -81,8 +81,12 @@ def claim(
     again: bool = False,
     begins: Mapping[int, int] | None = None,
     trace: str | None = None,
+    bytes_max: int | None = None,
 ) -> Call[list[Claimed]]:
-    """`begins` says of some lanes where they begin, by the caller's experience; `trace` is kept with each."""
+    """`begins` says of some lanes where they begin, by the caller's experience; `trace` is kept with each.
+
+    `bytes_max` bounds their arguments together, in place of 16 MiB; one job comes whatever it weighs.
+    """
     args = {
         "queues": Many(list(queues), "text"), "room": room, "lease": lease, "claim": claim, "worker": worker,
         "timeout": timeout, "again": again,
@@ -91,6 +95,8 @@ def claim(
         args |= {"lanes": Many(list(begins), "bigint"), "places": Many(list(begins.values()), "bigint")}
     if trace is not None:
         args["trace"] = trace
+    if bytes_max is not None:
+        args["bytes"] = bytes_max
     return Call("claim", args, read=rows.claimed)
 
 

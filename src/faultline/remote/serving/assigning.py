@@ -15,6 +15,7 @@ import psycopg
 from faultline.errors import FaultlineError
 from faultline.lease import Lease
 from faultline.remote.serving.bell import Bell, Waiter
+from faultline.remote.serving.cargo import AROUND_JOB_BYTES, CLAIM_BYTES_MAX, Cargo, Load
 from faultline.remote.serving.granting import Granted, granted
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
@@ -27,6 +28,10 @@ log = logging.getLogger("faultline.remote")
 UNDELIVERED: Final = "the worker's connection was gone before it was delivered"
 RELEASES_AT_ONCE: Final = 4
 QUEUE: Final = Claimed._fields.index("queue")
+ARGS: Final = Claimed._fields.index("args")
+
+ROOM_SECONDS: Final = 1.0
+"""How long an Ask that does not wait for work waits for room all the same."""
 
 # A worker's clock may run a little slower than ours: what we say we waited is told shorter, never longer.
 DRIFT: Final = 0.999
@@ -51,12 +56,15 @@ class Wish:
     """The queues its key is for; None for all."""
     trace: str | None = None
     """The span that asks, where the worker traces."""
+    whose: str = ""
+    """The key that asks: what is on its way is counted by it."""
 
 
 class Assigner:
     """Claims for whoever asks, at once or when work comes."""
 
-    def __init__(self, store: AsyncStore, bell: Bell) -> None:
+    def __init__(self, store: AsyncStore, bell: Bell, cargo: Cargo) -> None:
+        self.cargo = cargo
         self._store = store
         self._bell = bell
         self._handing_back = asyncio.Semaphore(RELEASES_AT_ONCE)
@@ -69,12 +77,26 @@ class Assigner:
                 before = self._bell.heard(waiter)
                 # Before the claim is sent: the lease cannot have begun any earlier.
                 waited_ms = int((time.monotonic() - wish.arrived) * 1000 * DRIFT)
-                rows = _allowed(wish, await self._store.run(_claim(wish)))
+                load = await self.cargo.room(wish.whose, max(until, time.monotonic() + ROOM_SECONDS))
+                if load is None:  # who has so much on its way is told that there is nothing now
+                    self._bell.pass_on(waiter)
+                    return granted([], wish.claim.bytes, wish.lease, wish.timeout, waited_ms)
+                rows = await self._claimed(wish, load)
                 found = bool(rows) or wish.again
                 if found:
                     self._bell.pass_on(waiter)
                 if found or not await self._shall_look_again(waiter, before, until):
-                    return granted(rows, wish.claim.bytes, wish.lease, wish.timeout, waited_ms)
+                    return granted(rows, wish.claim.bytes, wish.lease, wish.timeout, waited_ms, load)
+
+    async def _claimed(self, wish: Wish, load: Load) -> list[Row]:
+        """The rows of a claim; of the room for it, what they weigh is kept."""
+        try:
+            rows = _allowed(wish, await self._store.run(_claim(wish)))
+        except BaseException:
+            load.release()
+            raise
+        load.shrink(sum([len(row[ARGS]) for row in rows]) + AROUND_JOB_BYTES * len(rows) if rows else 0)
+        return rows
 
     async def _shall_look_again(self, waiter: Waiter, before: int, until: float) -> bool:
         """Wait for work; False when the wait is over, or the waiter was let go."""
@@ -105,7 +127,7 @@ class Assigner:
 def _claim(wish: Wish) -> Call[list[Row]]:
     claim = calls.claim(
         wish.queues, wish.room, lease=wish.lease, claim=wish.claim, worker=wish.worker, timeout=wish.timeout,
-        again=wish.again, begins=wish.begins, trace=wish.trace,
+        again=wish.again, begins=wish.begins, trace=wish.trace, bytes_max=CLAIM_BYTES_MAX,
     )  # fmt: skip
     return Call(claim.name, claim.args, read=in_line, raw_moments=True)
 

@@ -50,6 +50,9 @@ class GrpcConfig:
     room_max: int = 1_000
     jobs_max: int = 10_000
     """Jobs in one SubmitMany."""
+    cargo_bytes_max: int = 4 * MIB
+    """Arguments of jobs that were claimed and not yet sent, of all sessions. It takes 6 times the memory."""
+    cargo_bytes_per_key: int = 3 * MIB
     calls_at_once_max: int = 1_000
     calls_at_once_per_key: int = 250
     calls_per_second_per_key: float = 10_000.0

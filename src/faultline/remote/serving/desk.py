@@ -11,6 +11,7 @@ from faultline.access import Caller
 from faultline.errors import CannotConnect, InputError, OutOfBounds
 from faultline.remote.serving.assigning import Assigner, Wish
 from faultline.remote.serving.bell import Bell
+from faultline.remote.serving.cargo import Cargo
 from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.problems import PROTOCOL, TurnedAway, told_of
 from faultline.remote.serving.rights import Rights
@@ -36,7 +37,7 @@ class Desk:
         self.store = store
         self.config = config
         self.bell = bell
-        self.assigner = Assigner(store, bell)
+        self.assigner = Assigner(store, bell, Cargo(config.cargo_bytes_max, config.cargo_bytes_per_key))
         self.settling = Settling(store)
 
     async def welcome(self, hello: worker_pb2.Hello, caller: Caller) -> worker_pb2.Welcome:
@@ -80,7 +81,7 @@ class Desk:
         lease: timedelta,
         timeout: timedelta,
         worker: int | None,
-        allowed: frozenset[str] | None,
+        caller: Caller,
     ) -> Wish:
         """What an Ask asks for, checked; `queues` are those it may name, and all of them if it names none."""
         if not 1 <= ask.room <= self.config.room_max:
@@ -93,8 +94,8 @@ class Desk:
             queues=list(dict.fromkeys(ask.queues)) or queues, room=ask.room, lease=lease, timeout=timeout,
             claim=claim_id(ask.claim) if ask.claim else uuid4(), worker=worker, arrived=time.monotonic(),
             wait=min(ask.wait_ms / 1000, self.config.wait_seconds_max), again=ask.again,
-            begins={begin.lane: begin.place for begin in ask.begins[:100]}, allowed=allowed,
-            trace=trace_in(ask.trace),
+            begins={begin.lane: begin.place for begin in ask.begins[:100]}, allowed=caller.queues,
+            trace=trace_in(ask.trace), whose=caller.key_id or caller.name,
         )  # fmt: skip
 
     async def beat(

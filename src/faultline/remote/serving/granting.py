@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
+from faultline.remote.serving.cargo import Load
 from faultline.remote.serving.translate import milliseconds
 from faultline.remote.words import EPOCH_2000_US
 from faultline.rpc.v1 import worker_pb2
@@ -19,6 +20,8 @@ class Granted(NamedTuple):
     answer: worker_pb2.ToWorker
     rows: Sequence[Row]
     claim: bytes
+    load: Load | None = None
+    """The room it takes until it is written."""
 
     @property
     def jobs(self) -> Sequence[worker_pb2.Job]:
@@ -31,14 +34,19 @@ def nothing() -> Granted:
 
 
 def granted(
-    rows: Sequence[Row], claim: bytes, lease: timedelta, timeout: timedelta, waited_ms: int
+    rows: Sequence[Row],
+    claim: bytes,
+    lease: timedelta,
+    timeout: timedelta,
+    waited_ms: int,
+    load: Load | None = None,
 ) -> Granted:
     """The answer to an Ask. Its id is for whoever sends it to fill in."""
     answer = worker_pb2.ToWorker()
     # Written in place: a message that is put into another is copied, with all that is in it.
     answer.assignments.waited_ms = waited_ms
     _write(answer.assignments.jobs, rows, claim, lease, timeout)
-    return Granted(answer, rows, claim)
+    return Granted(answer, rows, claim, load)
 
 
 def _write(jobs: Any, rows: Sequence[Row], claim: bytes, lease: timedelta, timeout: timedelta) -> None:
@@ -82,6 +90,11 @@ def _form(alike: Row, claim: bytes, lease: timedelta, timeout: timedelta) -> wor
         deadline_ms=milliseconds(until), retry=retry, lane=lane, priority=priority,
         timeout_ms=None if hard_end is None else milliseconds(hard_end),
     )  # fmt: skip
+
+
+def named(jobs: Sequence[worker_pb2.Job]) -> list[worker_pb2.Job]:
+    """The same jobs without what they weigh: enough to give them back."""
+    return [worker_pb2.Job(id=job.id, token=job.token, claim=job.claim, queue=job.queue) for job in jobs]
 
 
 def in_parts(whole: worker_pb2.ToWorker, bytes_max: int) -> list[worker_pb2.ToWorker]:

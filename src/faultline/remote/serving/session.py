@@ -16,9 +16,10 @@ import psycopg
 from faultline.access import Caller
 from faultline.errors import DatabaseError, FaultlineError
 from faultline.remote.serving.bell import Waiter
+from faultline.remote.serving.cargo import Load
 from faultline.remote.serving.desk import Desk, trouble_of
 from faultline.remote.serving.gate import CALL, Context, Gate
-from faultline.remote.serving.granting import Granted, in_parts, nothing
+from faultline.remote.serving.granting import Granted, in_parts, named, nothing
 from faultline.remote.serving.problems import MALFORMED, TOO_MANY, TOO_SLOW, TurnedAway
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.settling import TROUBLE, read
@@ -32,6 +33,9 @@ log = logging.getLogger("faultline.remote")
 PART_SHARE: Final = 0.9
 """How much of a message assignments may fill: the rest is for what is around them."""
 
+READ_SECONDS_MIN: Final = 5.0
+READ_SECONDS_MAX: Final = 30.0
+
 GIVEN_MAX: Final = 20_000
 
 
@@ -41,6 +45,8 @@ class Outgoing:
 
     message: worker_pb2.ToWorker
     kind: str = ""
+    load: Load | None = None
+    """Room that is free again once it is written, or never will be."""
 
     @property
     def jobs(self) -> Sequence[worker_pb2.Job]:
@@ -96,17 +102,27 @@ class Session:
             if isinstance(going, Exception):
                 raise going
             try:
-                await self.context.write(going.message)
+                async with asyncio.timeout(self._patience() if going.jobs else None):
+                    await self.context.write(going.message)
+            except TimeoutError:
+                self._undelivered(going)
+                raise TurnedAway(TOO_SLOW, "the jobs that were asked for are not being read") from None
             except BaseException:
                 self._undelivered(going)
                 raise
+            if going.load is not None:
+                going.load.release()
             if going.kind == "wake":
                 self._wakes.discard(going.message.notice.wake)
             elif going.kind:
                 self._unanswered[going.kind] -= 1
 
-    def _say(self, message: worker_pb2.ToWorker, kind: str = "") -> None:
-        going = Outgoing(message, kind)
+    def _patience(self) -> float:
+        """Seconds in which jobs have to be read: their leases run, and they take room that others want."""
+        return min(max(self._lease.total_seconds(), READ_SECONDS_MIN), READ_SECONDS_MAX)
+
+    def _say(self, message: worker_pb2.ToWorker, kind: str = "", load: Load | None = None) -> None:
+        going = Outgoing(message, kind, load)
         if self.gone:
             self._undelivered(going)
         else:
@@ -115,7 +131,9 @@ class Session:
     def _undelivered(self, going: Outgoing) -> None:
         """Claimed for a worker that is no longer there: given back at once, not only by its lease's end."""
         if going.jobs:
-            self.spawn(self.desk.assigner.hand_back(going.jobs))
+            self.spawn(self.desk.assigner.hand_back(named(going.jobs)))
+        if going.load is not None:
+            going.load.release()
 
     def _give_back_what_is_left(self) -> None:
         while not self._out.empty():
@@ -217,7 +235,7 @@ class Session:
         caller = self.rights.caller
         wish = self.desk.wish(
             ask, self.desk.queues_of(self._hello.queues, caller), self._lease, self._timeout, self.worker,
-            caller.queues,
+            caller,
         )  # fmt: skip
         if ask.id in self._waiters:
             raise TurnedAway(MALFORMED, f"Ask {ask.id} waits for its answer already; give each its own id")
@@ -241,8 +259,9 @@ class Session:
         granted.answer.assignments.id = ask.id
         parts = in_parts(granted.answer, int(self.desk.config.message_bytes_max * PART_SHARE))
         self._unanswered["ask"] += len(parts) - 1
-        for part in parts:
+        for part in parts[:-1]:
             self._say(part, "ask")
+        self._say(parts[-1], "ask", granted.load)
 
     async def _beat(self, beat: worker_pb2.Beat) -> None:
         with taking("vital"):

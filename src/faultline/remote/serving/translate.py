@@ -141,7 +141,13 @@ def _attempts(asked: client_pb2.NewJob) -> int:
 
 
 def _rules(asked: client_pb2.NewJob, place: str) -> str | None:
-    return _document(asked.retry.encode(), f"{place}retry") if asked.HasField("retry") else None
+    if not asked.HasField("retry"):
+        return None
+    if len(asked.retry) > bounds.RETRY_BYTES_MAX:  # it travels with each claim of the job
+        raise OutOfBounds(
+            f"{place}retry is of at most {bounds.RETRY_BYTES_MAX} bytes; got {len(asked.retry)}"
+        )
+    return _document(asked.retry.encode(), f"{place}retry")
 
 
 def _span_of(asked: Any, field: str, place: str) -> timedelta | None:

@@ -86,13 +86,16 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         desk, ask = self.desk, request.ask
         queues = desk.queues_of(ask.queues, caller)
         lease, timeout = desk.lease_of(request.lease_ms), desk.timeout_of(request.timeout_ms)
-        wish = desk.wish(ask, queues, lease, timeout, request.worker or None, caller.queues)
+        wish = desk.wish(ask, queues, lease, timeout, request.worker or None, caller)
         if self.draining:
             return worker_pb2.Assignments(id=ask.id)
         try:
             granted = await self._poll(wish, (context.time_remaining() or 0.0) * ANSWER_SHARE)
         except TROUBLE as trouble:
             return worker_pb2.Assignments(id=ask.id, trouble=trouble_of(trouble))
+        if (load := granted.load) is not None:  # written when the call has ended, and not before
+            ended: Any = load.over  # grpc-stubs wants a class of its own
+            context.add_done_callback(ended)
         granted.answer.assignments.id = ask.id
         first, *rest = in_parts(granted.answer, int(desk.config.message_bytes_max * PART_SHARE))
         if rest:  # a unary answer has one part: the others wait in their line, as before
@@ -119,7 +122,11 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
 
     async def _hand_back_after(self, claiming: asyncio.Task[Granted]) -> None:
         granted = await claiming
-        await self.desk.assigner.hand_back(granted.jobs)
+        try:
+            await self.desk.assigner.hand_back(granted.jobs)
+        finally:
+            if granted.load is not None:
+                granted.load.release()
 
     @unary("work", VITAL)
     async def Heartbeat(

@@ -10,7 +10,8 @@ create function faultline.claim(
   again    boolean default false,
   lanes    bigint[] default null,    -- where the caller knows better than the floor where a lane begins: only a hint,
   places   bigint[] default null,    -- and its business to look from the floor often enough
-  trace    faultline.trace_context default null)
+  trace    faultline.trace_context default null,
+  bytes    int default 16777216)     -- of arguments together; the first job is taken whatever it weighs
 returns table (
   id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
   args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text,
@@ -30,6 +31,8 @@ declare
   high    int[];
   tops    bigint[];
   number  bigint;
+  weights int[];
+  together bigint;
 begin
   perform faultline.be_durable();
   if coalesce(room, 0) not between 1 and 1000 then
@@ -43,16 +46,17 @@ begin
   end if;
 
   if again then
-    return query select * from faultline.claimed_again(claim.claim);
+    return query select * from faultline.claimed_again(claim.claim, claim.bytes);
     return;
   end if;
 
   -- Materialised in an array before the UPDATE: never more rows than asked for, whatever the plan.
   select array_agg(job.place), array_agg(job.lane),
-         array_agg(job.lane) filter (where job.higher), array_agg(job.pos) filter (where job.higher)
-  into picked, lines, high, tops
+         array_agg(job.lane) filter (where job.higher), array_agg(job.pos) filter (where job.higher),
+         array_agg(job.weight), sum(job.weight)
+  into picked, lines, high, tops, weights, together
   from (
-    select free.place, lane.id as lane, free.pos, free.pos > lane.top as higher
+    select free.place, lane.id as lane, free.pos, free.pos > lane.top as higher, free.weight
     from (
       select lane.id, greatest(lane.floor, claim.places[array_position(claim.lanes, lane.id::bigint)]) as floor, lane.top
       from faultline.lanes as lane
@@ -60,7 +64,8 @@ begin
       order by lane.priority, random()
     ) as lane
     cross join lateral (
-      select job.ctid as place, job.pos
+      select job.ctid as place, job.pos, 
+             octet_length(job.args) + coalesce(pg_column_size(job.retry), 0) as weight   -- by their headers, also in TOAST
       from faultline.active as job
       where job.lane = lane.id
         and job.pos >= lane.floor
@@ -75,6 +80,11 @@ begin
 
   if picked is null then
     return;
+  end if;
+
+  -- What does not fit stays free: locked until this commits, and not taken.
+  if together > claim.bytes then
+    picked := picked[1:faultline.within(weights, claim.bytes)];
   end if;
 
   select array_agg(lane.id), array_agg(lane.queue), array_agg(lane.priority) into lines, names, ranks

@@ -1,5 +1,5 @@
 -- What a claim holds, for a worker whose reply was lost. A scan: never on the ordinary path.
-create function faultline.claimed_again(claim uuid)
+create function faultline.claimed_again(claim uuid, bytes int default 16777216)
 returns table (
   id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
   args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text,
@@ -16,8 +16,13 @@ begin
          job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text,
          job.lane, job.pos, job.trace, coalesce(job.due_at, job.created_at), job.claimed_at, lane.priority,
          job.key_seed
-  from faultline.active as job
+  from (
+    -- As many as fit in the reply: the rest come back by the end of their leases.
+    select job.*, sum(octet_length(job.args)) over (order by job.id) as together, row_number() over (order by job.id) as number
+    from faultline.active as job
+    where job.claim = claimed_again.claim
+  ) as job
   join faultline.lanes as lane on lane.id = job.lane
-  where job.claim = claimed_again.claim;
+  where job.together <= claimed_again.bytes or job.number = 1;
 end;
 $$;

@@ -1,0 +1,134 @@
+"""What jobs weigh on their way through the server: bounded by the claim, by the key, and for all together."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+
+from faultline.access import mint
+from faultline.remote.conformance.talk import Place, done
+from faultline.remote.serving.cargo import CLAIM_BYTES_MAX, Cargo
+from faultline.store import calls
+from tests.support import new_job
+
+MIB = 2**20
+LARGE = '{"a": "' + "x" * (MIB - 9) + '"}'
+
+
+def test_a_claim_waits_for_room_and_one_key_has_a_part_of_it():
+    async def test():
+        cargo = Cargo(3 * MIB, 2 * MIB)
+        one, two = [await cargo.room("a", 0.0) for _ in range(2)]
+        assert await cargo.room("a", time.monotonic() + 0.05) is None
+        third = asyncio.create_task(cargo.room("a", time.monotonic() + 20))
+        other = await cargo.room("b", time.monotonic() + 20)
+        assert other is not None
+
+        one.shrink(10)
+        assert not third.done()
+        one.release()
+        assert (await third).bytes == CLAIM_BYTES_MAX
+        for load in (one, two, other, await third):
+            load.release()
+            load.release()
+        assert (cargo._total, +cargo._held) == (0, {})
+
+    asyncio.run(test())
+
+
+def test_whoever_gave_up_waiting_holds_nothing():
+    async def test():
+        cargo = Cargo(MIB, MIB)
+        held = await cargo.room("a", 0.0)
+        waiting = [asyncio.create_task(cargo.room("a", time.monotonic() + 20)) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        held.release()
+        waiting[1].cancel()  # its turn has come already
+        await asyncio.gather(*waiting, return_exceptions=True)
+        (await waiting[2]).release()
+        assert cargo._total == 0
+
+    asyncio.run(test())
+
+
+def test_large_jobs_come_one_ask_after_the_other_and_all_of_them(served):
+    async def test(place):
+        way = place.place()
+        await place.store.run(calls.enqueue_many([new_job(args=LARGE)] * 5))
+        seen: set[int] = set()
+        async with way.session() as talk:
+            while len(seen) < 5:
+                jobs = (await talk.ask(room=1_000, wait_ms=5_000)).jobs
+                assert sum(len(job.args) for job in jobs) <= MIB
+                await talk.settle(*[done(job) for job in jobs])
+                seen |= {job.id for job in jobs}
+        assert place.server.workers.desk.assigner.cargo._total == 0
+
+    served(test)
+
+
+@pytest.fixture
+def process(database, store):
+    """`faultline server` with gRPC as people start it; its port and a key."""
+    made = mint()
+    store.run(calls.create_key(made.id, made.hash, made.id, ["admin"]))
+    running = subprocess.Popen(
+        [sys.executable, "-m", "faultline", "server", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
+         "--no-watchdog"],
+        env={**os.environ, "FAULTLINE_DSN": database}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        for line in running.stderr:
+            if "listening for gRPC" in line:
+                yield running, int(re.search(r"127\.0\.0\.1:(\d+)", line)[1]), made.text
+                break
+    finally:
+        running.terminate()
+        running.communicate(timeout=60)
+
+
+def _peak(process) -> int:
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+@pytest.mark.parametrize("size", [MIB, 100_000, 10_000])
+def test_s7_asks_for_a_thousand_large_jobs_by_many_sessions_take_60_megabytes_at_most(process, store, size):
+    """Forty sessions ask eight times for a thousand jobs each, and read nothing for a while."""
+    running, port, key = process
+    other = mint()
+    store.run(calls.create_key(other.id, other.hash, other.id, ["work"]))
+    keys = [key, other.text] * 20
+    large = '{"a": "' + "x" * (size - 9) + '"}'
+    for _ in range(4):
+        store.run(calls.enqueue_many([new_job(args=large)] * min(40, 20 * MIB // size)))
+
+    async def test() -> int:
+        channels = [
+            grpc.aio.insecure_channel(f"127.0.0.1:{port}", [("grpc.use_local_subchannel_pool", 1)])
+            for _ in range(40)
+        ]
+        places = [Place(channel, key, "default") for channel, key in zip(channels, keys, strict=True)]
+        talks = [place.stream() for place in places]
+        for talk, place in zip(talks, places, strict=True):
+            await talk.say(hello=place.hello())
+        await asyncio.sleep(1.0)
+        before = _peak(running)
+        for talk in talks:
+            for number in range(8):
+                await talk.say(ask={"id": number + 1, "room": 1_000, "wait_ms": 3_000})
+        await asyncio.sleep(6.0)
+        for channel in channels:
+            await channel.close()
+        return _peak(running) - before
+
+    grown = asyncio.run(test())
+    assert grown < 60_000_000, f"{grown:,} bytes"
