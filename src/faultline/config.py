@@ -205,6 +205,9 @@ def read_queues(words: Iterable[str]) -> dict[str, int | None]:
             raise InputError(
                 f"{word[:100]!a}: after the = comes how many jobs may run at once, 1 to {JOBS_MAX_MAX}"
             )
+        before, colon, number = word.partition(":")
+        if colon and number.isdigit():
+            raise InputError(f"{word[:100]!a}: at most so many at once is written {before[:63]}={number[:6]}")
         queues[check_queue_name(name)] = int(limit) if equals else None
     return queues
 

@@ -19,6 +19,9 @@ from tests.support import enqueue
         (["jobs", "lst"], "did you mean list?"),
         (["pause", "billing"], "did you mean `faultline queues pause`?"),
         (["list"], "did you mean `faultline jobs list` or `faultline queues list` or `faultline keys list`?"),
+        (["help"], "write `faultline --help`"),
+        (["jobs", "help"], "write `faultline jobs --help`"),
+        (["worker", "shop_under_test:app", "-q", "billing:5"], "is written billing=5"),
         (["frobnicate"], "there is no command 'frobnicate'. See `faultline --help`."),
         (["worker", "shop:app", "--concurency", "5"], "--concurrency"),
         (["jobs", "list", "--state", "ded"], "did you mean dead?"),
@@ -80,7 +83,7 @@ def test_a_task_that_nothing_knows_is_told_when_it_is_enqueued_without_its_app(o
 
     typed = on("enqueue", "chrage", "{}")
     assert typed.exit_code == 0
-    assert "newest jobs is of the task chrage; did you mean charge? nothing checked the name" in typed.stderr
+    assert "newest jobs is of the task chrage; did you mean charge? Nothing checked the name" in typed.stderr
     assert "newest" not in on("enqueue", "charge", "{}").stderr
     assert on("enqueue", "another", "{}", "--quiet").stderr == ""
     checked = on("enqueue", "greet", '{"name": "Ada"}', "--app", "shop_under_test:app")

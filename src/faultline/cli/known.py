@@ -56,6 +56,6 @@ def remark_task(terminal: Terminal, name: str, lately: Iterable[str]) -> None:
     known = set(lately)
     if name not in known:
         terminal.remark(
-            f"no other of the {NEWEST:,} newest jobs is of the task {name}{did_you_mean(name, known) or ':'} "
-            "nothing checked the name; --app MODULE:APP does, and the arguments"
+            f"no other of the {NEWEST:,} newest jobs is of the task {name}{did_you_mean(name, known) or '.'} "
+            "Nothing checked the name: --app MODULE:APP does, and the arguments"
         )

@@ -73,6 +73,8 @@ class Group(click.Group):
         name = str(args[0])
         if not name.startswith("-") and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
             hint = self.hint_for(ctx, name) or did_you_mean(name, self.list_commands(ctx))
+            if name == "help":
+                hint = f"; write `{ctx.command_path} --help`"
             raise click.UsageError(f"there is no command {name[:60]!a}{hint}", ctx)
         return super().resolve_command(ctx, args)
 
