@@ -52,6 +52,17 @@ MUTANTS = (
         (serving("cargo", "and self._held[whose] + CLAIM_BYTES_MAX <= self._bytes_per_key", "and True"),),
     ),
     Mutant(
+        "a worker's number serves any key", "G15",
+        f"{ACCESS}::test_s2_a_key_speaks_for_its_own_workers_only",
+        (serving("numbers", "return worker if self._known[worker] == caller.name else None", "return worker"),),
+    ),
+    Mutant(
+        "a refusal is recorded of what was never a lease", "G15",
+        "tests/sql/test_refusals.py::test_only_leases_that_were_given_are_recorded",
+        (Patch("sql/functions/note_refusals.sql", "    where exists (\n        select from faultline.ledger",
+               "    where true or exists (\n        select from faultline.ledger"),),
+    ),
+    Mutant(
         "a stale single result is answered OK in its unary form", "G4", KIT,
         (serving("workers", "if len(request.results.items) == 1 and settled.rest and", "if False and"),),
     ),

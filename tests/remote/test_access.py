@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import grpc
 import pytest
@@ -199,7 +199,7 @@ def test_s2_a_key_of_one_queue_gets_no_figures_of_anothers_leases(served):
         old = (await place.store.run(_claim("theirs")))[0]
         await _expire(place.store, theirs)
         new = (await place.store.run(_claim("theirs")))[0]
-        await place.store.run(calls.refused(Lease(theirs, old.token, uuid4(), 1.0, 0.0), None))
+        await place.store.run(calls.refused(Lease(theirs, old.token, UUID(int=0), 1.0, 0.0), None))
         asked = worker_pb2.FiguresRequest(
             granted=[worker_pb2.LeaseName(job_id=theirs, token=new.token)],
             refused=[worker_pb2.LeaseName(job_id=theirs, token=old.token)],
@@ -307,6 +307,40 @@ def test_a_call_that_was_passed_on_is_not_from_this_machine(served, header):
             await way.jobs.Get(asked, metadata=((header, "203.0.113.9"),), timeout=10)
         assert caught.value.code() is Code.UNAUTHENTICATED
 
+
+def test_s2_a_key_speaks_for_its_own_workers_only(served):
+    """Numbers are small and in a row: a key could say goodbye for another, or be refused in its name."""
+
+    async def test(place):
+        mine, other = place.place(await place.key_for("work")), place.place(await place.key_for("work"))
+        worker = (await mine.ask(mine.workers.Start, mine.hello())).worker
+        job_id = await place.place().submit()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await other.ask(other.workers.Stop, worker_pb2.StopRequest(worker=worker))
+        assert refused.value.code() is Code.PERMISSION_DENIED
+        assert (await other.ask(other.workers.Start, other.hello(worker=worker))).worker != worker
+        assert (await mine.ask(mine.workers.Start, mine.hello(worker=worker))).worker == worker
+
+        ask = worker_pb2.Ask(room=1, queues=["default"])
+        (job,) = (await other.ask(other.workers.Lease, worker_pb2.LeaseRequest(worker=worker, ask=ask))).jobs
+        beat = worker_pb2.HeartbeatRequest(worker=worker, beat=worker_pb2.Beat(leases=[proof(job)]))
+        assert list((await other.ask(other.workers.Heartbeat, beat)).answers) == [worker_pb2.PULSE_HELD]
+        assert (job.id, (await place.store.run(calls.get(job_id))).worker) == (job_id, None)
+        for items in ([done(job)], [done(job)]):
+            with suppress(grpc.aio.AioRpcError):
+                results = worker_pb2.Results(items=items)
+                await other.ask(
+                    other.workers.Settle, worker_pb2.SettleRequest(worker=worker, results=results)
+                )
+        asked = worker_pb2.RefusedRequest(worker=worker, job_id=job.id, token=job.token)
+        await other.ask(other.workers.Refused, asked)
+        noted = await place.store.run(calls.refusals())
+        assert {(one.job_id, one.worker) for one in noted} == {(job_id, None)}
+
+        (standing,) = [one for one in await place.store.run(calls.list_workers()) if one.id == worker]
+        assert standing.stopped_at is None
+        await mine.ask(mine.workers.Stop, worker_pb2.StopRequest(worker=worker))
+
     served(test)
 
 
@@ -339,5 +373,21 @@ def test_a_key_that_is_revoked_ends_its_long_poll(served, which):
                 await polling
         assert caught.value.code() is Code.UNAUTHENTICATED
         assert not place.server.gate.turnstile.in_hand()
+
+
+def test_s2_no_refusal_is_recorded_of_a_lease_that_was_never_given(served):
+    async def test(place):
+        way = place.place()
+        job_id = await way.submit()
+        for token in (0, 1, 2**40):
+            asked = worker_pb2.RefusedRequest(job_id=job_id, token=token)
+            await way.ask(way.workers.Refused, asked)
+            result = worker_pb2.Result(
+                job_id=job_id, token=token, claim=uuid4().bytes, done=worker_pb2.Done()
+            )
+            with suppress(grpc.aio.AioRpcError):
+                results = worker_pb2.Results(items=[result])
+                await way.ask(way.workers.Settle, worker_pb2.SettleRequest(results=results))
+        assert await place.store.run(calls.refusals()) == []
 
     served(test)

@@ -1,7 +1,7 @@
 """A refused write is recorded: whose, with which token, and which token was the newest."""
 
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -132,3 +132,24 @@ def test_a_refusal_has_one_of_four_reasons(db, reason):
 
     with pytest.raises(Exception, match="a_refusal_has_one_of_four_reasons"):
         db.execute(insert, [reason + "?"])
+
+
+def test_only_leases_that_were_given_are_recorded(store):
+    """A record that anybody could fill in would prove nothing."""
+    enqueue(store)
+    lease = claim_one(store)
+    store.run(calls.fail(lease, "boom", NOW))
+    forged = [
+        lease._replace(claim=uuid4()),
+        lease._replace(token=lease.token + 1),
+        lease._replace(job_id=404),
+        lease._replace(token=lease.token + 1, claim=UUID(int=0)),
+    ]
+
+    for one in forged:
+        refusal_of(store, one)
+    assert store.run(calls.refusals()) == []
+    store.run(calls.complete_many([*forged[:3], lease], [None] * 4))
+    assert [noted.token for noted in store.run(calls.refusals())] == [lease.token]
+    refusal_of(store, lease._replace(claim=UUID(int=0)))  # by its token, where the claim is not known
+    assert [noted.times for noted in store.run(calls.refusals())] == [2]

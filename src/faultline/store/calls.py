@@ -165,7 +165,9 @@ def outcome(lease: Lease) -> Call[str]:
 
 
 def refused(lease: Lease, worker: int | None = None) -> Call[tuple[Any, ...]]:
-    return Call("refused", {"job_id": lease.job_id, "token": lease.token, "worker": worker}, read=rows.first)
+    """Recorded if the lease was given: by its claim, or where that is not known (all zeros) by its token."""
+    args = {"job_id": lease.job_id, "token": lease.token, "worker": worker}
+    return Call("refused", {**args, "claim": lease.claim if lease.claim.int else None}, read=rows.first)
 
 
 Named = tuple[int, int]
@@ -390,13 +392,24 @@ def configure(
 
 
 def worker_started(
-    name: str, host: str, pid: int, queues: Sequence[str], jobs_max: int, version: str
+    name: str,
+    host: str,
+    pid: int,
+    queues: Sequence[str],
+    jobs_max: int,
+    version: str,
+    key_name: str | None = None,
 ) -> Call[int]:
     args = {
         "name": name, "host": host, "pid": pid, "queues": Many(list(queues), "text"), "jobs_max": jobs_max,
-        "version": version,
+        "version": version, "key_name": key_name,
     }  # fmt: skip
     return Call("worker_started", args, read=rows.one)
+
+
+def worker_key(worker: int) -> Call[tuple[Any, ...] | None]:
+    """The name of the API key it came with, in a row of one; None when there is no such worker."""
+    return Call("worker_key", {"worker": worker}, read=rows.first)
 
 
 def worker_stopped(worker: int) -> Call[None]:

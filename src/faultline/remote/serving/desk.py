@@ -13,6 +13,7 @@ from faultline.remote.serving.assigning import Assigner, Wish
 from faultline.remote.serving.bell import Bell
 from faultline.remote.serving.cargo import Cargo
 from faultline.remote.serving.config import GrpcConfig
+from faultline.remote.serving.numbers import Numbers
 from faultline.remote.serving.problems import PROTOCOL, TurnedAway, told_of
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.settling import TROUBLE, Settling, read
@@ -39,6 +40,7 @@ class Desk:
         self.bell = bell
         self.assigner = Assigner(store, bell, Cargo(config.cargo_bytes_max, config.cargo_bytes_per_key))
         self.settling = Settling(store)
+        self.numbers = Numbers(store)
 
     async def welcome(self, hello: worker_pb2.Hello, caller: Caller) -> worker_pb2.Welcome:
         """Note the worker, and tell it what is taken here."""
@@ -48,7 +50,10 @@ class Desk:
             )
         queues = self.queues_of(hello.queues, caller)
         lease, timeout = self.lease_of(hello.lease_ms), self.timeout_of(hello.timeout_ms)
-        worker = hello.worker or await self.store.run(_started(hello, queues))
+        worker = await self.numbers.own(hello.worker, caller)
+        if worker is None:  # new, or a number that another key's worker has
+            worker = await self.store.run(_started(hello, queues, caller))
+            self.numbers.learn(worker, caller)
         limits = worker_pb2.Limits(
             message_bytes_max=self.config.message_bytes_max, room_max=self.config.room_max,
             wait_ms_max=int(self.config.wait_seconds_max * 1000), items_max=self.config.items_max,
@@ -144,12 +149,13 @@ class Desk:
         return worker_pb2.FiguresResponse(recovery_seconds=recovered, zombie_seconds=lived)
 
 
-def _started(hello: worker_pb2.Hello, queues: list[str]) -> Call[int]:
+def _started(hello: worker_pb2.Hello, queues: list[str], caller: Caller) -> Call[int]:
     name, host = as_text(hello.name, NAME_CHARS_MAX), as_text(hello.host, NAME_CHARS_MAX)
     slots = min(max(hello.slots, 1), SLOTS_MAX)
     return calls.worker_started(
-        name or "nameless", host, hello.pid % 2**31, queues, slots, as_text(hello.version, VERSION_CHARS_MAX)
-    )
+        name or "nameless", host, hello.pid % 2**31, queues, slots, as_text(hello.version, VERSION_CHARS_MAX),
+        caller.name,
+    )  # fmt: skip
 
 
 def trouble_of(error: Exception) -> worker_pb2.Trouble:

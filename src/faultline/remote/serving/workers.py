@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from faultline.access import Caller
-from faultline.errors import LeaseLost
+from faultline.errors import LeaseLost, NotAllowed
 from faultline.lease import Lease
 from faultline.remote.serving.assigning import Wish
 from faultline.remote.serving.bell import Waiter
@@ -76,7 +76,10 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
     async def Stop(
         self, request: worker_pb2.StopRequest, caller: Caller, context: Context
     ) -> worker_pb2.StopResponse:
-        await self.desk.store.run(calls.worker_stopped(request.worker))
+        worker = await self.desk.numbers.own(request.worker, caller)
+        if worker is None:
+            raise NotAllowed(f"{caller.name} has no worker {request.worker}; stop one that it started")
+        await self.desk.store.run(calls.worker_stopped(worker))
         return worker_pb2.StopResponse()
 
     @unary("work", POLL)
@@ -86,7 +89,8 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         desk, ask = self.desk, request.ask
         queues = desk.queues_of(ask.queues, caller)
         lease, timeout = desk.lease_of(request.lease_ms), desk.timeout_of(request.timeout_ms)
-        wish = desk.wish(ask, queues, lease, timeout, request.worker or None, caller)
+        worker = await desk.numbers.named(request.worker, caller)
+        wish = desk.wish(ask, queues, lease, timeout, worker, caller)
         if self.draining:
             return worker_pb2.Assignments(id=ask.id)
         try:
@@ -133,13 +137,15 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         self, request: worker_pb2.HeartbeatRequest, caller: Caller, context: Context
     ) -> worker_pb2.Beaten:
         lease = self.desk.lease_of(request.lease_ms)
-        return await self.desk.beat(request.beat, lease, request.worker or None, self._rights(caller))
+        worker = await self.desk.numbers.named(request.worker, caller)
+        return await self.desk.beat(request.beat, lease, worker, self._rights(caller))
 
     @unary("work", VITAL)
     async def Settle(
         self, request: worker_pb2.SettleRequest, caller: Caller, context: Context
     ) -> worker_pb2.Settled:
-        settled = await self.desk.settle(request.results, request.worker or None, self._rights(caller))
+        worker = await self.desk.numbers.named(request.worker, caller)
+        settled = await self.desk.settle(request.results, worker, self._rights(caller))
         if len(request.results.items) == 1 and settled.rest and settled.rest[0].why == worker_pb2.WHY_REFUSED:
             raise _lost(settled.rest[0].refusal)
         return settled
@@ -154,10 +160,11 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
     async def Refused(
         self, request: worker_pb2.RefusedRequest, caller: Caller, context: Context
     ) -> worker_pb2.Refusal:
+        worker = await self.desk.numbers.named(request.worker, caller)
         lease = Lease(request.job_id, request.token, claim_id(bytes(16)), 0.0, 0.0)
         if request.job_id not in await self._rights(caller).keep([lease]):
             return refusal(request.job_id, request.token, "gone", None)
-        reason, current = await self.desk.store.run(calls.refused(lease, request.worker or None))
+        reason, current = await self.desk.store.run(calls.refused(lease, worker))
         return refusal(request.job_id, request.token, reason, current)
 
     @unary("work")

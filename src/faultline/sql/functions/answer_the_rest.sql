@@ -13,6 +13,7 @@ declare
   busy_claims  uuid[];
   rest_ids     bigint[];
   rest_tokens  bigint[];
+  rest_claims  uuid[];
 begin
   select array_agg(job.id), array_agg(job.token), array_agg(job.claim)
   into busy_ids, busy_tokens, busy_claims
@@ -23,8 +24,8 @@ begin
   select busy.id, busy.token, 'busy', null::text, busy.token from unnest(busy_ids, busy_tokens) as busy (id, token);
 
   -- Told apart by the arrays, not by a second look: whoever came free in between would be answered twice.
-  select array_agg(named.id), array_agg(named.token)
-  into rest_ids, rest_tokens
+  select array_agg(named.id), array_agg(named.token), array_agg(named.claim)
+  into rest_ids, rest_tokens, rest_claims
   from unnest(answer_the_rest.ids, answer_the_rest.tokens, answer_the_rest.claims) as named (id, token, claim)
   where not exists (
     select from unnest(through_ids || busy_ids, through_claims || busy_claims) as told (id, claim)
@@ -32,6 +33,6 @@ begin
 
   return query
   select noted.id, noted.token, 'refused', noted.reason, noted.current_token
-  from faultline.note_refusals(rest_ids, rest_tokens, answer_the_rest.worker, moment) as noted;
+  from faultline.note_refusals(rest_ids, rest_tokens, answer_the_rest.worker, moment, rest_claims) as noted;
 end;
 $$;

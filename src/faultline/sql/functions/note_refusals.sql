@@ -1,5 +1,7 @@
--- Count refused writes, one row for each lease that tried.
-create function faultline.note_refusals(ids bigint[], tokens bigint[], worker int, moment timestamptz)
+-- Count refused writes, one row for each lease that tried. Only of leases that were given: what was never held cannot be lost,
+-- and a record that anybody could fill in would prove nothing. Without a claim, the token has to be one of the job's.
+create function faultline.note_refusals(
+  ids bigint[], tokens bigint[], worker int, moment timestamptz, claims uuid[] default null)
 returns table (id bigint, token bigint, reason text, current_token bigint)
 language plpgsql
 volatile
@@ -8,14 +10,25 @@ as $$
 begin
   return query
   with late as materialized (
-    select stale.id, stale.token, why.reason, why.current_token
-    from (select distinct on (id, token) id, token from unnest(note_refusals.ids, note_refusals.tokens) as named (id, token)) as stale
+    select stale.id, stale.token, stale.claims, why.reason, why.current_token
+    from (
+      select id, token, array_remove(array_agg(claim), null) as claims
+      from unnest(note_refusals.ids, note_refusals.tokens, note_refusals.claims) as named (id, token, claim)
+      group by id, token
+    ) as stale
     cross join lateral faultline.why_refused(stale.id, stale.token) as why
   ),
   noted as (
     insert into faultline.refusals as noted (job_id, token, worker, reason, current_token, first_at, last_at)
     select late.id, late.token, coalesce(note_refusals.worker, 0), late.reason, late.current_token, moment, moment
     from late
+    where exists (
+        select from faultline.ledger as entry
+        where entry.job_id = late.id and entry.token = late.token and (note_refusals.claims is null or entry.claim = any (late.claims)))
+      or exists (
+        select from faultline.active as job
+        where job.id = late.id and job.token = late.token and job.claim is not null
+          and (note_refusals.claims is null or job.claim = any (late.claims)))
     order by late.id, late.token
     on conflict on constraint a_refusal_is_counted_in_one_row do update
     set times = noted.times + 1, last_at = excluded.last_at, current_token = excluded.current_token

@@ -1,5 +1,5 @@
 -- Record a refused write: called in a transaction of its own, after LS001 rolled the first one back.
-create function faultline.refused(job_id bigint, token bigint, worker int default null)
+create function faultline.refused(job_id bigint, token bigint, worker int default null, claim uuid default null)
 returns table (reason text, current_token bigint)
 language plpgsql
 security definer
@@ -9,6 +9,7 @@ as $$
 begin
   return query
   select noted.reason, noted.current_token
-  from faultline.note_refusals(array[refused.job_id], array[refused.token], refused.worker, faultline.now()) as noted;
+  from faultline.note_refusals(array[refused.job_id], array[refused.token], refused.worker, faultline.now(),
+    case when refused.claim is not null then array[refused.claim] end) as noted;
 end;
 $$;

@@ -1,6 +1,7 @@
 -- A worker says that it is there. For people only: ownership never depends on this table.
 create function faultline.worker_started(
-  name text, host text, pid int, queues text[], jobs_max int, version text)
+  name text, host text, pid int, queues text[], jobs_max int, version text,
+  key_name text default null)
 returns int
 language plpgsql
 security definer
@@ -10,9 +11,9 @@ declare
   number  int;
   moment  timestamptz := faultline.now();
 begin
-  insert into faultline.workers (name, host, pid, queues, jobs_max, version, started_at, seen_at)
+  insert into faultline.workers (name, host, pid, queues, jobs_max, version, started_at, seen_at, key_name)
   values (worker_started.name, worker_started.host, worker_started.pid, worker_started.queues,
-          worker_started.jobs_max, worker_started.version, moment, moment)
+          worker_started.jobs_max, worker_started.version, moment, moment, worker_started.key_name)
   returning id into number;
 
   -- A producer's long transaction that made a lane itself would hold up every other producer of it.
