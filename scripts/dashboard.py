@@ -82,6 +82,14 @@ ROWS: dict[str, list[Panel]] = {
         ("Claims", "s", quantiles("faultline_claim_duration_seconds"), "Time a claim took."),
         ("Versions", "short", {"{{version}} on Python {{python}}": "count by (version, python) (faultline_build_info)"}, ""),
     ],
+    "Server": [
+        ("Requests", "ops", {"{{door}} {{answer}}": rate("faultline_server_requests_total", "door, answer")}, "refused: the client's fault; failed: the server's."),
+        ("Refusals", "ops", {"{{door}} {{reason}}": rate("faultline_server_refusals_total", "door, reason")}, "By the code that the client was told."),
+        ("Time of a request", "s", quantiles("faultline_server_request_seconds", 'route!~".*(wait|Wait|Lease|events|ask)"'), "Without those that wait on purpose."),
+        ("Connections", "short", {"{{door}}": "sum by (door) (faultline_server_connections)"}, ""),
+        ("In hand", "short", {"{{door}} {{kind}}": "sum by (door, kind) (faultline_server_in_hand)"}, "Each kind has a budget of its own, in all and for each key."),
+        ("Bytes", "Bps", {"{{door}} {{direction}}": rate("faultline_server_bytes_total", "door, direction")}, "Of bodies and messages."),
+    ],
     "Database": [
         ("Last round", "s", {"age": "max (faultline_round_age_seconds)"}, "Without rounds no lost lease comes back."),
         ("Rounds", "ops", {"rounds": rate("faultline_watchdog_rounds_total"), "leaders": "sum (faultline_watchdog_leads)"}, ""),

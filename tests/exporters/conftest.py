@@ -5,19 +5,24 @@ import fcntl
 import json
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import grpc
+import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from faultline.exporters.counting import Counting
-from faultline.exporters.prometheus import ServerMetrics, render
+from faultline.exporters.prometheus import render
+from faultline.remote.conformance.talk import Place
 from faultline.store import calls
 from faultline.store.run import AsyncStore, Store
 from tests.conftest import Server, a_database
 from tests.exporters.bad_day import app, dies, doomed, fine, flaky, too_late
+from tests.remote.conftest import a_server, make_key
 from tests.support import claim_one, enqueue
 from tests.worker.harness import InProcess, eventually, quick
 
@@ -63,14 +68,22 @@ def text(counting: Counting) -> str:
 
 
 async def server_scrape(dsn: str) -> str:
+    """What a server says that has answered and refused over both doors."""
     astore = AsyncStore(dsn)
-    metrics = ServerMetrics(astore)
-    try:
-        body, _ = await metrics.scrape()
-        return body.decode()
-    finally:
-        metrics.close()
-        await astore.close()
+    key = await make_key(astore, "admin")
+    await astore.close()
+    async with a_server(dsn) as server:
+        shown = {"authorization": f"Bearer {key}"}
+        async with httpx2.AsyncClient(base_url=f"http://{server.http}", headers=shown, timeout=30) as client:
+            await client.get("/api/v1/jobs")
+            await client.get("/api/v1/jobs/123456789")
+            await client.get("/api/v1/stats", headers={"authorization": "Bearer flk_wrong"})
+            async with grpc.aio.insecure_channel(str(server.grpc)) as channel:
+                place = Place(channel, key)
+                await place.submit(queue="default")
+                with suppress(grpc.aio.AioRpcError):
+                    await place.info(123456789)
+            return (await client.get("/metrics")).text
 
 
 @pytest.fixture(scope="session")

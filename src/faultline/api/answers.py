@@ -14,24 +14,29 @@ EVERY_ANSWER: Final = (
 class Answer:
     """Wraps an ASGI `send`."""
 
-    __slots__ = ("_asked", "_send", "body_was_read", "started")
+    __slots__ = ("_asked", "_send", "body_was_read", "sent", "started")
 
     def __init__(self, send: Any, asked: Asked) -> None:
         self._send = send
         self._asked = asked
         self.started = False
         self.body_was_read = False
+        self.sent = 0
+        """Bytes of its body so far."""
 
     async def send(self, message: Any) -> None:
         """For an ASGI app behind the gate."""
         if message["type"] == "http.response.start":
             self.started = True
             message["headers"] = self._with_ours(list(message.get("headers", ())))
+        else:
+            self.sent += len(message.get("body", b""))
         await self._send(message)
 
     async def whole(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         """All of it at once."""
         await self.begin(status, headers, b"")
+        self.sent += len(body)
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def begin(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
@@ -41,6 +46,7 @@ class Answer:
             {"type": "http.response.start", "status": status, "headers": self._with_ours(headers)}
         )
         if body:
+            self.sent += len(body)
             await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def end(self) -> None:

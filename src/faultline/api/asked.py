@@ -21,10 +21,11 @@ _A_KEY: Final = re.compile(rb"flk_|(?:^|&)(?:api_?key|access_token|authorization
 class Asked:
     """What a request says of itself."""
 
-    __slots__ = ("headers", "id", "method", "passed_on", "route", "scope")
+    __slots__ = ("body_bytes", "headers", "id", "method", "passed_on", "route", "scope")
 
     def __init__(self, scope: Any) -> None:
         self.scope = scope
+        self.body_bytes = 0
         self.method: str = scope["method"]
         root: str = scope.get("root_path", "")
         path: str = scope["path"]

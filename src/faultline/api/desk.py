@@ -19,6 +19,7 @@ from faultline.client.sender import Sender
 from faultline.client.stores import Stores
 from faultline.config import Settings
 from faultline.errors import FaultlineError, ServerUnavailable
+from faultline.server.doors import DoorFigures
 from faultline.server.limits import PAGE_MAX, Limits
 from faultline.server.waits import Waits
 from faultline.store import calls
@@ -102,6 +103,7 @@ class Desk:
         self.feed = Feed(self.run, limits.events_buffered_max)
         self.drilling = Drilling(store.dsn, limits.drills_at_once_max)
         self.metrics = metrics or no_metrics
+        self.door = DoorFigures("http")
         self.queues: Shared[list[QueueInfo]] = Shared(lambda: self.run(calls.list_queues()))
         self.glance: Shared[Glance] = Shared(self._glance, FRESH_SECONDS)
         self.cancelled: Callable[[int], None] = lambda job_id: None

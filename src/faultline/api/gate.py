@@ -38,6 +38,9 @@ OPEN: Final = frozenset({"/healthz", "/readyz", "/health"})
 HEARD_OUT: Final = "faultline.heard_out"
 """In the scope of a request that was refused and whose body is being thrown away: its connection may go."""
 
+OTHER: Final = "other"
+"""The route of a request that was refused before it had one."""
+
 ADMITTED: Final = "faultline.admitted"
 """In the scope of a request that was let in: its connection shows a key, or comes from this machine."""
 
@@ -52,6 +55,7 @@ class Gate:
         self._turnstile = turnstile(self._limits)
         self._wrong_keys = WrongKeys(self._limits.bad_keys_per_second, "HTTP")
         self._bodies = Bodies(self._limits)
+        desk.door.in_hand = self._turnstile.by_kind
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -59,10 +63,16 @@ class Gate:
             return
         asked = Asked(scope)
         answer = Answer(send, asked)
-        try:
-            await self._let_in(asked, receive, answer)
-        except Exception as error:
-            await self._refuse(asked, receive, answer, error)
+        with self._desk.door.serving(OTHER) as served:
+            try:
+                await self._let_in(asked, receive, answer)
+            except Exception as error:
+                problem = problem_of(error)
+                served.refuse(problem.kind.status, problem.kind.code)
+                await self._refuse(asked, receive, answer, error, problem)
+            finally:
+                served.route = _route_of(asked)
+                served.received, served.sent = asked.body_bytes, answer.sent
 
     async def _let_in(self, asked: Asked, receive: Any, answer: Answer) -> None:
         asked.check()
@@ -93,6 +103,7 @@ class Gate:
         most = self._limits.batch_bytes_max if asked.route == SUBMIT_MANY else self._limits.body_bytes_max
         async with self._bodies.read(asked, receive, most) as body:
             answer.body_was_read = True
+            asked.body_bytes = len(body)
             if asked.route == SUBMIT and asked.method == "POST":
                 # Past the router and its models: they would cost the busiest door half of its speed.
                 await submit_one(self._desk, asked, caller, body, answer)
@@ -133,8 +144,9 @@ class Gate:
         if site not in ("same-origin", "none"):
             raise Refused(CROSS_ORIGIN, f"Sec-Fetch-Site says {site[:30]!a}")
 
-    async def _refuse(self, asked: Asked, receive: Any, answer: Answer, error: Exception) -> None:
-        problem = problem_of(error)
+    async def _refuse(
+        self, asked: Asked, receive: Any, answer: Answer, error: Exception, problem: Problem
+    ) -> None:
         if problem.kind.status >= 500 and not isinstance(error, Refused):
             unforeseen = problem.kind.code == "unforeseen"
             log.error(
@@ -163,6 +175,14 @@ class Gate:
                 while left > 0 and (message := await receive()).get("more_body"):
                     left -= len(message.get("body", b""))
         await answer.end()
+
+
+def _route_of(asked: Asked) -> str:
+    """The route as it is written in the API: a label with a job's id in it would have no bound."""
+    if asked.route == SUBMIT and asked.method == "POST":
+        return "POST /jobs"
+    path = getattr(asked.scope.get("route"), "path", None)
+    return OTHER if path is None else f"{asked.method} {path.removeprefix('/api/v1')}"
 
 
 def _check_media_type(asked: Asked) -> None:

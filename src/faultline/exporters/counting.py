@@ -55,7 +55,7 @@ class Counting:
             "recovered": self._recovered, "zombie_refused": self._zombie, "commit_resolved": self._resolved,
             "worker_state": self._worker, "round_made": self._round, "watchdog_state": self._watchdog,
             "loop_still": self._still, "clock_stepped": self._stepped, "timeline_changed": self._turned,
-            "chore_failed": self._chore, "process_ended": self._restarted,
+            "chore_failed": self._chore, "process_ended": self._restarted, "door_served": self._door,
         }  # fmt: skip
 
     def start(self) -> Callable[[], None]:
@@ -138,6 +138,23 @@ class Counting:
 
     def _chore(self, facts: dict[str, Any]) -> None:
         self.figures.add("watchdog_chores_failed", (facts["chore"],))
+
+    def _door(self, facts: dict[str, Any]) -> None:
+        door, add = facts["door"], self.figures.add
+        for answer in ("ok", "refused", "failed"):  # there at zero: a rate needs one to start from
+            add("server_requests", (door, "other", answer), 0)
+        add("server_refusals", (door, "not_authenticated"), 0)
+        for (route, answer), times in facts["requests"].items():
+            add("server_requests", (door, route, answer), times)
+        for reason, times in facts["refused"].items():
+            add("server_refusals", (door, reason), times)
+        for route, seconds in facts["took"].items():
+            self.figures.observe("server_request_seconds", (door, route), seconds)
+        add("server_bytes", (door, "received"), facts["received"])
+        add("server_bytes", (door, "sent"), facts["sent"])
+        self.figures.set("server_connections", (door,), facts["connections"])
+        for kind, many in facts["in_hand"].items():
+            self.figures.set("server_in_hand", (door, kind), many)
 
     def _restarted(self, facts: dict[str, Any]) -> None:
         self.figures.add("process_restarts")

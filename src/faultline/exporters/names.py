@@ -32,7 +32,7 @@ WAITS: Final = (
 OTHER: Final = "other"
 """What a label says whose values have become too many."""
 
-VALUES_MAX: Final = {"queue": 100, "task": 200, "signature": 20, "chore": 20}
+VALUES_MAX: Final = {"queue": 100, "task": 200, "signature": 20, "chore": 20, "route": 60}
 """How many values of a label are told apart; the first that come keep their names."""
 
 SERIES_MAX: Final = 500
@@ -102,6 +102,14 @@ _ALL: Final = (
     Metric("clock_steps", "counter", "Times the database's clock was set, as this process's watchdog noticed, by direction: forward, back.",
            ("direction",)),
     Metric("timeline_changes", "counter", "Promotions, restores and upgrades of the database's server that this process's watchdog noticed."),
+    Metric("server_requests", "counter", "Requests and calls a server's door (http, grpc) answered, by route and answer: ok, refused (the client's "
+           "fault), failed (ours).", ("door", "route", "answer")),
+    Metric("server_refusals", "counter", "What a door did not do, by the code of the refusal; connections that were turned away too.", ("door", "reason")),
+    Metric("server_request_seconds", "histogram", "Time from a request's head, or a message, to its answer; long polls wait on purpose.",
+           ("door", "route"), WAITS),
+    Metric("server_bytes", "counter", "Bytes of bodies and messages, by direction: received, sent.", ("door", "direction")),
+    Metric("server_connections", "gauge", "Open connections of a door.", ("door",)),
+    Metric("server_in_hand", "gauge", "Requests and calls being served, by the budget they are counted in.", ("door", "kind")),
     Metric("build_info", "gauge", "Always 1; the labels say what runs.", ("version", "python"), together="max"),
     Metric("queue_jobs", "gauge", "Jobs by queue and state: due, running, scheduled, dead. A lower bound past "
            "faultline_queue_jobs_counted_max.", ("queue", "state"), by="database"),

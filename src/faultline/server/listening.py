@@ -12,6 +12,7 @@ import uvicorn
 from faultline.errors import ConfigError
 from faultline.server.addresses import Allowance
 from faultline.server.config import Address
+from faultline.server.doors import DoorFigures
 from faultline.server.limits import Limits
 from faultline.server.protocol import uvicorn_config
 from faultline.server.revoked import Revoked
@@ -57,8 +58,12 @@ class HttpServer(uvicorn.Server):
         tls: Certificates | None = None,
         revoked: Revoked | None = None,
         allowance: Allowance | None = None,
+        door: DoorFigures | None = None,
     ) -> None:
         super().__init__(uvicorn_config(app, limits, grace_seconds, revoked, allowance))
+        if door is not None:
+            self.config.http.door = door  # type: ignore[union-attr]
+            door.connections = lambda: len(self.server_state.connections)
         self._tls = tls
         self._limits = limits
         self._sockets: list[socket.socket] = []

@@ -17,6 +17,7 @@ import uvicorn
 from faultline.api.gate import ADMITTED, HEARD_OUT
 from faultline.api.problems import HEAD_TOO_LARGE, MALFORMED, OVERLOADED, REVOKED, TOO_SLOW, Kind, Problem
 from faultline.server.addresses import Allowance, plain
+from faultline.server.doors import DoorFigures
 from faultline.server.limits import Limits
 from faultline.server.revoked import Revoked
 
@@ -37,6 +38,7 @@ class BoundedProtocol(Base):  # type: ignore[misc]
     limits = Limits()
     revoked: Revoked | None = None
     allowance = Allowance(Limits().connections_per_address)
+    door: DoorFigures | None = None
     of_address: ClassVar[Counter[str]] = Counter()
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -165,6 +167,8 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         """Say why, and close."""
         if self.transport.is_closing():
             return
+        if self.door is not None:
+            self.door.refused(kind.code)
         body = Problem(kind, "").body("-")
         head = b"HTTP/1.1 %d Refused\r\ncontent-type: application/problem+json\r\n" % kind.status
         self.transport.write(head + b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(body), body))

@@ -19,6 +19,7 @@ from faultline.notify import telling
 from faultline.server.addresses import Allowance, networks
 from faultline.server.config import Address, ServerConfig
 from faultline.server.door import check_door
+from faultline.server.doors import DoorFigures
 from faultline.server.listening import HttpServer, bind
 from faultline.server.revoked import Revoked
 from faultline.server.tls import Certificates
@@ -36,6 +37,8 @@ FILES_WANTED: Final = 16_384
 
 class Grpc(Protocol):
     """What we ask of the gRPC server."""
+
+    door: DoorFigures
 
     async def start(self) -> int: ...
     async def stop(self, grace: float) -> Any: ...
@@ -67,6 +70,7 @@ class Server:
         self._stopping = asyncio.Event()
         self._http: HttpServer | None = None
         self._grpc: Grpc | None = None
+        self._doors: list[DoorFigures] = []
 
     async def run(self, *, signals: bool = False) -> int:
         """Serve until told to stop, then let calls in hand end within the grace; answers the exit code."""
@@ -111,10 +115,13 @@ class Server:
         desk: Desk | None = None
         grpc = self._grpc = grpc_server(store, doorman, self.config) if self.config.grpc is not None else None
         if self.config.http is not None:
-            app = create_app(store, doorman, api_config(self.config), scrape)
+            app = create_app(store, doorman, api_config(self.config), scrape and self._scraped(scrape))
             desk = app.state.desk
+            self._doors.append(desk.door)
             if grpc is not None:
                 desk.cancelled = grpc.cancelled
+            if grpc is not None:
+                self._doors.append(grpc.door)
             parts.append(asyncio.create_task(self._listen(app, self.config.http)))
         stopping = asyncio.create_task(self._stopping.wait())
         try:
@@ -136,6 +143,16 @@ class Server:
                 if isinstance(ended, BaseException):  # but only now: the others have come to their end
                     raise ended
 
+    def _scraped(self, scrape: Metrics) -> Metrics:
+        """A scrape of what the doors have counted up to now."""
+
+        async def scraped(accept: str) -> tuple[bytes, str]:
+            for door in self._doors:
+                door.flush()
+            return await scrape(accept)
+
+        return scraped
+
     def _listen(self, app: Any, address: Address) -> Coroutine[Any, Any, None]:
         """Bind now, so that a port that is taken stops the start; serve when awaited."""
         tls = None if self.config.tls is None else Certificates(self.config.tls, "HTTP")
@@ -148,7 +165,7 @@ class Server:
             behind_proxy=self.config.behind_proxy,
         )  # fmt: skip
         grace = self.config.grace.total_seconds()
-        self._http = HttpServer(app, self.config.limits, grace, tls, revoked, allowance)
+        self._http = HttpServer(app, self.config.limits, grace, tls, revoked, allowance, app.state.desk.door)
         log.info("listening for HTTP%s on %s", "S" if tls else "", self.http)
         return self._http.serve([sock])
 

@@ -49,6 +49,10 @@ class Turnstile:
         """How many calls are being served, of one kind or of all."""
         return sum(self._of_kind.values()) if kind is None else self._of_kind[kind]
 
+    def by_kind(self) -> dict[str, int]:
+        """How many calls of each kind are being served."""
+        return dict(self._of_kind)
+
     def has_turn(self, name: str, kind: str) -> bool:
         """Whether one more call is within the caller's rate; if so, it counts."""
         return self._rates[VITAL if kind == VITAL else "any"].take(name)

@@ -13,13 +13,23 @@ from faultline.access import Caller, Doorman
 from faultline.errors import NotAuthenticated
 from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.connections import Connections
-from faultline.remote.serving.problems import NO_DEADLINE, STOPPING, TOO_MANY, TurnedAway, answering
+from faultline.remote.serving.problems import (
+    NO_DEADLINE,
+    STOPPING,
+    TOO_MANY,
+    TurnedAway,
+    answering,
+    kind_of,
+    status_of,
+)
 from faultline.server.config import FORWARDED, is_loopback
+from faultline.server.doors import DoorFigures, Served
 from faultline.server.lasting import while_known
 from faultline.server.revoked import Revoked
 from faultline.server.turnstile import VITAL, Budget, Turnstile, Why
 from faultline.server.wrong_keys import WrongKeys
 from faultline.store.turns import Lane, taking
+from faultline.telemetry.events import counted
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Q = TypeVar("Q")
@@ -41,12 +51,15 @@ class Gate:
 
     def __init__(self, doorman: Doorman, config: GrpcConfig) -> None:
         self.connections = Connections(config)
+        self.door = DoorFigures("grpc")
+        self.door.connections = lambda: len(self.connections)
         self._doorman = doorman
         self._config = config
         tls = config.tls
         self._revoked = None if tls is None or tls.revoked is None else Revoked(tls.revoked)
         self._wrong_keys = WrongKeys(config.bad_keys_per_second, "gRPC")
         self.turnstile = _turnstile(config)
+        self.door.in_hand = self.turnstile.by_kind
         self.closed = False
 
     async def admit(self, context: Context, scope: str) -> Caller:
@@ -156,6 +169,22 @@ def shown_certificates(context: Context) -> list[bytes]:
     return [ssl.PEM_cert_to_DER_cert(pem.decode()) for pem in shown.get("x509_pem_cert", ())]
 
 
+@contextmanager
+def counting_refusals(served: Served) -> Iterator[None]:
+    """Have the figures say why a call was not carried out."""
+    try:
+        yield
+    except Exception as error:
+        kind = kind_of(error)
+        served.refuse(status_of(kind), kind.code)
+        raise
+
+
+def bytes_of(message: Any) -> int:
+    """How long a message is; nothing is measured while nobody counts."""
+    return int(message.ByteSize()) if counted() else 0
+
+
 Unary = Callable[[Any, Q, Caller, Context], Awaitable[A]]
 
 
@@ -163,17 +192,23 @@ def unary(scope: str, kind: str = CALL) -> Callable[[Unary[Q, A]], Callable[[Any
     """A unary call: its caller has this scope, it has a deadline, and what goes wrong in it has a name."""
 
     def wrap(method: Unary[Q, A]) -> Callable[[Any, Q, Context], Awaitable[A]]:
+        route = method.__qualname__.replace("Service.", "/")
+
         @wraps(method)
         async def call(self: Any, request: Q, context: Context) -> A:
             async with answering(context):
                 gate: Gate = self.gate
-                caller = await gate.admit(context, scope)
-                with gate.passing(caller, kind):
-                    if context.time_remaining() is None:
-                        raise TurnedAway(NO_DEADLINE, "this call has no deadline; give it one, such as 30 s")
-                    if kind in LONG:
-                        return await gate.while_known(context, method(self, request, caller, context), scope)
-                    return await method(self, request, caller, context)
+                with gate.door.serving(route) as served, counting_refusals(served):
+                    caller = await gate.admit(context, scope)
+                    with gate.passing(caller, kind):
+                        if context.time_remaining() is None:
+                            raise TurnedAway(
+                                NO_DEADLINE, "this call has no deadline; give it one, such as 30 s"
+                            )
+                        work = method(self, request, caller, context)
+                        answer = await (gate.while_known(context, work, scope) if kind in LONG else work)
+                        served.received, served.sent = bytes_of(request), bytes_of(answer)
+                        return answer
             raise AssertionError("answering always raises")
 
         return call

@@ -48,6 +48,9 @@ STOPPING: Final = Kind(grpc.StatusCode.UNAVAILABLE, "stopping")
 NO_ANSWER: Final = Kind(grpc.StatusCode.UNAVAILABLE, "no_answer")
 UNFORESEEN: Final = Kind(grpc.StatusCode.INTERNAL, "unforeseen")
 
+OURS: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN})
+"""Statuses by which a server says that the fault is its own."""
+
 _AWAY: Final = Kind(grpc.StatusCode.UNAVAILABLE, "database_unavailable")
 
 TABLE: Final[dict[type[errors.FaultlineError], Kind]] = {
@@ -85,6 +88,23 @@ class Told(NamedTuple):
     kind: Kind
     problem: problem_pb2.Problem
     more: tuple[Message, ...] = ()
+
+
+def kind_of(error: BaseException) -> Kind:
+    """The kind of problem an error is."""
+    if isinstance(error, TurnedAway):
+        return error.kind
+    for kind in type(error).__mro__:
+        if kind in TABLE:
+            return TABLE[kind]
+    if isinstance(error, psycopg.Error) and is_of_this_moment(error):
+        return _AWAY
+    return NO_ANSWER if isinstance(error, TimeoutError) else UNFORESEEN
+
+
+def status_of(kind: Kind) -> int:
+    """Whose fault it is, as HTTP counts: from 500 on, ours."""
+    return 503 if kind.status in OURS else 400
 
 
 def told_of(error: BaseException) -> Told:

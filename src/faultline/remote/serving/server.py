@@ -55,6 +55,7 @@ class GrpcServer:
         self.config = GrpcConfig.of(config)
         self.bell = Bell()
         self.gate = Gate(doorman, self.config)
+        self.door = self.gate.door
         self.desk = Desk(store, self.config, self.bell)
         self.workers = WorkersService(self.desk, self.gate, self.spawn)
         self.jobs = JobsService(store, self.config, self.gate, self.workers.cancelled)

@@ -18,7 +18,7 @@ from faultline.errors import DatabaseError, FaultlineError
 from faultline.remote.serving.bell import Waiter
 from faultline.remote.serving.cargo import Load
 from faultline.remote.serving.desk import Desk, trouble_of
-from faultline.remote.serving.gate import CALL, Context, Gate
+from faultline.remote.serving.gate import CALL, Context, Gate, counting_refusals
 from faultline.remote.serving.granting import Granted, in_parts, named, nothing
 from faultline.remote.serving.problems import MALFORMED, TOO_MANY, TOO_SLOW, TurnedAway
 from faultline.remote.serving.rights import Rights
@@ -37,6 +37,9 @@ READ_SECONDS_MIN: Final = 5.0
 READ_SECONDS_MAX: Final = 30.0
 
 GIVEN_MAX: Final = 20_000
+
+ROUTES: Final = {kind: f"Workers/Session {kind}" for kind in ("ask", "beat", "results")}
+"""How the metrics name a session's messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +214,14 @@ class Session:
                 TOO_MANY, f"{self._unanswered[kind]} messages of kind {kind} wait for their answer"
             )
         self._unanswered[kind] += 1
-        task: asyncio.Task[None] = self.spawn(self._guarded(answering))
+        task: asyncio.Task[None] = self.spawn(self._guarded(kind, answering))
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
 
-    async def _guarded(self, answering: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, kind: str, answering: Coroutine[Any, Any, None]) -> None:
         try:
-            await answering
+            with self.gate.door.serving(ROUTES[kind]) as served, counting_refusals(served):
+                await answering
         except Exception as error:
             self._out.put_nowait(error)
 
