@@ -65,4 +65,22 @@ MUTANTS = (
         "::test_job_transaction_without_a_database_costs_no_attempt_and_is_told_with_the_remedy",
         (worker("judge", "if isinstance(error, NoDatabase):", "if False:"),),
     ),
+    Mutant(
+        "jobs of another app are claimed again and again",
+        "G13",
+        "tests/worker/test_foreign_tasks.py::test_two_apps_on_one_queue_put_off_none_of_each_others_jobs",
+        (worker("feeder", ", except_tasks=self.shelf.unfit.names(),", ","),),
+    ),
+    Mutant(
+        "jobs of another app are put off",
+        "G13",
+        "tests/worker/test_foreign_tasks.py::test_two_apps_on_one_queue_put_off_none_of_each_others_jobs",
+        (
+            worker(
+                "settler",
+                "pause = NO_PAUSE if self.shelf.unfit.leave(hand.job.task) else outcome.delay",
+                "pause = outcome.delay",
+            ),
+        ),
+    ),
 )

@@ -45,6 +45,7 @@ class RemoteLine:
             # Asked about tasks that nobody knows, to give their jobs up after a day: the server does that.
             "get_outline": self._nothing,
             "history": self._nothing,
+            "others_serve": self._nothing,  # an Ask cannot except a task, so its jobs are put off instead
             "recoveries": self._recoveries,
             "zombies": self._zombies,
             **dict.fromkeys(outcomes.SINGLES, self._settle),

@@ -82,10 +82,12 @@ def claim(
     begins: Mapping[int, int] | None = None,
     trace: str | None = None,
     bytes_max: int | None = None,
+    except_tasks: Sequence[str] = (),
 ) -> Call[list[Claimed]]:
     """`begins` says of some lanes where they begin, by the caller's experience; `trace` is kept with each.
 
-    `bytes_max` bounds their arguments together, in place of 16 MiB; one job comes whatever it weighs.
+    `bytes_max` bounds their arguments together, in place of 16 MiB; one job comes whatever it weighs. Jobs of
+    `except_tasks` are left where they are.
     """
     args = {
         "queues": Many(list(queues), "text"), "room": room, "lease": lease, "claim": claim, "worker": worker,
@@ -97,6 +99,8 @@ def claim(
         args["trace"] = trace
     if bytes_max is not None:
         args["bytes"] = bytes_max
+    if except_tasks:
+        args["except_tasks"] = Many(list(except_tasks), "text")
     return Call("claim", args, read=rows.claimed)
 
 
@@ -162,6 +166,10 @@ def drop_claimed(lease: Lease, reason: str = "") -> Call[None]:
 
 def outcome(lease: Lease) -> Call[str]:
     return Call("outcome", lease.proof, read=rows.one)
+
+
+def others_serve(queue: str, worker: int) -> Call[bool]:
+    return Call("others_serve", {"queue": queue, "worker": worker}, read=rows.is_so)
 
 
 def refused(lease: Lease, worker: int | None = None) -> Call[tuple[Any, ...]]:

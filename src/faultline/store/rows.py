@@ -223,6 +223,11 @@ def one(rows: list[Row]) -> Any:
     return rows[0][0]
 
 
+def is_so(rows: list[Row]) -> bool:
+    """Whether the answer was yes; no answer is none."""
+    return bool(rows and rows[0][0])
+
+
 def first(rows: list[Row]) -> Row:
     return rows[0]
 

@@ -237,7 +237,7 @@ class Feeder:
         config = self.shelf.config
         return calls.claim(
             queues, room, lease=config.lease_for, claim=claim, worker=self.worker, timeout=config.timeout,
-            begins=begins, trace=None if span is None else span.trace,
+            begins=begins, trace=None if span is None else span.trace, except_tasks=self.shelf.unfit.names(),
         )  # fmt: skip
 
     async def _renewed(self, rows: list[Row], claim: UUID) -> list[Row]:

@@ -26,7 +26,6 @@ from faultline.worker.settler import Settler
 from faultline.worker.shelf import Shelf
 from faultline.worker.suspects import Suspects
 from faultline.worker.threads import Threads
-from faultline.worker.unfit import Unfit
 
 log = logging.getLogger("faultline.worker")
 
@@ -53,7 +52,6 @@ class Runners:
         self.children = children
         self.suspects = suspects
         self.threads = Threads(shelf.config.threads_max)
-        self.unfit = Unfit()
         self._away: dict[Hand, asyncio.Event] = {}
         self._frames_told = Budget(FRAMES_A_SECOND)
         self._clean = copy_context()
@@ -122,7 +120,9 @@ class Runners:
         """
         spec = hand.spec
         if spec is None:
-            return unknown_task(hand)
+            unknown = unknown_task(hand)
+            self.shelf.unfit.look(hand, unknown)
+            return unknown
         if told:
             emit("execution_started", logging.DEBUG, **self._facts(hand))
         began_at = time.monotonic() if counted() else None
@@ -156,7 +156,7 @@ class Runners:
         if began_at is not None:
             hand.ran_for = time.monotonic() - began_at
         if told or type(outcome) is not Done:
-            self.unfit.look(hand, outcome)
+            self.shelf.unfit.look(hand, outcome)
             self._tell(hand, outcome)
         return None if hand.settled else outcome
 

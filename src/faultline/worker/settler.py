@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -53,6 +54,8 @@ over a third of a lease."""
 
 TRY_ONE_AFTER = 10.0
 """While outcomes are refused claims are held back: in so many seconds one job is tried."""
+
+NO_PAUSE = timedelta(0)
 
 WHY_HELD_BACK = "outcomes"
 
@@ -361,6 +364,10 @@ class Settler:
             if info and info.claimed_at and unknown_for_long(history, info.claimed_at):
                 log.error("job %d is dead: no worker knew the task %s for a day", hand.job.id, hand.job.task)
                 return Dead(f"no worker knew the task {hand.job.task} for a day")
+            if await self.single_line.run(calls.others_serve(hand.job.queue, self.worker)):
+                # At once, and not to us again: they may know it, and it has waited long enough.
+                pause = NO_PAUSE if self.shelf.unfit.leave(hand.job.task) else outcome.delay
+                return Snooze(pause, outcome.reason)
         return outcome
 
     async def _is_told(self, hand: Hand, outcome: Outcome) -> bool:

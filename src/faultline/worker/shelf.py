@@ -11,6 +11,7 @@ from faultline.telemetry.events import counted
 from faultline.worker.board import Board
 from faultline.worker.figures import Figures
 from faultline.worker.hand import Hand
+from faultline.worker.unfit import Unfit
 
 BUFFERS = 4
 """Room on the board in buffers: one waits to be started, the others are being recorded, or are to be."""
@@ -48,6 +49,7 @@ class Shelf:
         self._held_back: dict[str, float] = {}
         """Why no jobs are claimed though there is room, each with the seconds after which one is tried."""
         self._trial_at = 0.0
+        self.unfit = Unfit()
         self.listening = False
         """Wake-ups can be heard, so there is no need to look often."""
         self._limited = frozenset(queue for queue, limit in config.queues.items() if limit is not None)

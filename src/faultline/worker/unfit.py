@@ -1,7 +1,8 @@
 """Jobs that this worker cannot run and others can: told once a minute for each task, and left to them."""
 
 import logging
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from faultline.errors import ConfigError
@@ -9,11 +10,17 @@ from faultline.outcome import Snooze
 from faultline.task import Registry, TaskSpec
 from faultline.telemetry.seldom import Seldom
 from faultline.worker.hand import Hand
-from faultline.worker.judge import NO_DATABASE
+from faultline.worker.judge import NO_DATABASE, UNKNOWN_TASK
 
 log = logging.getLogger("faultline.worker")
 
 TOLD_EVERY: Final = 60.0
+
+LEFT_FOR: Final = 60.0
+"""Seconds for which claims leave a task to others; then it is looked at again, and told again."""
+
+LEFT_MAX: Final = 50
+"""Tasks that claims except at once: each is compared with each job they look at."""
 
 
 class Unfit:
@@ -21,12 +28,34 @@ class Unfit:
 
     def __init__(self) -> None:
         self._seldom = Seldom(TOLD_EVERY)
+        self._left: dict[str, float] = {}
+
+    def leave(self, task: str) -> bool:
+        """Claim no jobs of this task for a while; False where there are too many such tasks."""
+        if task not in self._left and len(self._left) >= LEFT_MAX:
+            return False
+        self._left[task] = time.monotonic() + LEFT_FOR
+        return True
+
+    def names(self) -> Sequence[str]:
+        """The tasks that are left to others just now; mostly there are none."""
+        if not self._left:
+            return ()
+        now = time.monotonic()
+        self._left = {task: until for task, until in self._left.items() if until > now}
+        return tuple(self._left)
 
     def look(self, hand: Hand, outcome: object) -> None:
         """Say it, where an outcome is that of a job which cannot be run here."""
         if not isinstance(outcome, Snooze):
             return
         task, queue = hand.job.task, hand.job.queue
+        if outcome.reason.startswith(UNKNOWN_TASK) and self._seldom.allows(f"unknown {task}"):
+            log.warning(
+                "no task %s is registered in this worker's app; its jobs in queue %s are left to other "
+                "workers: import the module that defines it, correct the name where it is enqueued, or give "
+                "each app a queue of its own", task, queue,
+            )  # fmt: skip
         if outcome.reason.startswith(NO_DATABASE) and self._seldom.allows(f"database {task}"):
             log.warning(
                 "task %s uses job.transaction(), and this worker has no DSN; its jobs are left to other "

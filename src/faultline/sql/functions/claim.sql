@@ -11,7 +11,8 @@ create function faultline.claim(
   lanes    bigint[] default null,    -- where the caller knows better than the floor where a lane begins: only a hint,
   places   bigint[] default null,    -- and its business to look from the floor often enough
   trace    faultline.trace_context default null,
-  bytes    int default 16777216)     -- of arguments together; the first job is taken whatever it weighs
+  bytes    int default 16777216,     -- of arguments together; the first job is taken whatever it weighs
+  except_tasks text[] default null)  -- which the caller does not know: left where they are, for others
 returns table (
   id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
   args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text,
@@ -70,6 +71,7 @@ begin
       where job.lane = lane.id
         and job.pos >= lane.floor
         and job.claim is null
+        and (claim.except_tasks is null or job.task <> all (claim.except_tasks))
         and job.token < 2305843009213693952   -- beyond 2^61 it is no token of ours: rescue buries it, its neighbours run
       order by job.pos
       limit claim.room
