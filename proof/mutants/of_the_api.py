@@ -12,6 +12,17 @@ OPERATING = "tests/api/test_operating.py"
 
 MUTANTS = (
     Mutant(
+        "the acts of a job are told whatever its queue", "G15",
+        "tests/api/test_s2_one_scope_one_queue.py::test_s2_acts_of_a_job_are_told_by_queue_too",
+        (Patch("sql/functions/list_acts.sql", "      and (list_acts.queue is null or act.queue = list_acts.queue)\n      and (list_acts.verb",
+               "      and (list_acts.verb"),),
+    ),
+    Mutant(
+        "who operates on a job is shown its payload", "G15",
+        "tests/api/test_s2_one_scope_one_queue.py::test_s2_who_operates_and_may_not_read_gets_no_payload",
+        (Patch("api/routes/operate.py", 'if caller.may("read", job.queue) else models.bare_view(job)', "if job else models.bare_view(job)"),),
+    ),
+    Mutant(
         "an API behind a proxy takes everybody for a neighbour", "G15",
         f"{WHO}::test_s2_every_route_but_health_refuses_whoever_has_no_key",
         (Patch("api/gate.py", "config.trust_loopback and not config.behind_proxy", "True"),),

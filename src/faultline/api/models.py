@@ -196,6 +196,11 @@ def view(job: JobInfo) -> JobView:
     return JobView.model_validate(job)
 
 
+def bare_view(job: JobInfo) -> JobView:
+    """The job without what its producer and its handler wrote, for those who may not read it."""
+    return view(job).model_copy(update={"args": None, "result": None, "error": None, "key": None})
+
+
 def entries(found: list[LedgerEntry]) -> list[Entry]:
     return [Entry.model_validate(entry) for entry in found]
 

@@ -28,8 +28,12 @@ Text = Annotated[str | None, Query(min_length=1, max_length=200)]
 
 
 def seen(caller: Caller, workers: list[WorkerInfo]) -> list[WorkerInfo]:
-    """The workers of queues that this caller may see."""
-    return [one for one in workers if caller.queues is None or caller.queues.intersection(one.queues)]
+    """The workers of queues that this caller may see, each with those queues only."""
+    mine = caller.queues
+    if mine is None:
+        return workers
+    own = [(one, [queue for queue in one.queues if queue in mine]) for one in workers]
+    return [one._replace(queues=queues) for one, queues in own if queues]
 
 
 @router.get("/workers")

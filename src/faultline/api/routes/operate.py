@@ -27,14 +27,18 @@ AReason = Annotated[Why | None, Body()]
 
 
 async def act(desk: Desk, caller: Caller, job_id: int, why: Why | None, call: Call[Any]) -> models.JobView:
-    """Do one thing to a job that the caller may operate on, and answer with the job as it is then."""
+    """Do one thing to a job that the caller may operate on, and answer with the job as it is then.
+
+    Its payload is for keys that may read: to operate on jobs one need not see what is in them.
+    """
     await job_for(desk, caller, "operate", job_id)
     reason = None if why is None else why.reason
     async with desk.acting(caller, reason) as store:
         queue = await store.run(call)
     if queue is not None:
         await desk.sender.ahint(queue)
-    return models.view(await job_for(desk, caller, "operate", job_id))
+    job = await job_for(desk, caller, "operate", job_id)
+    return models.view(job) if caller.may("read", job.queue) else models.bare_view(job)
 
 
 @router.post("/jobs/{job_id}/cancel")

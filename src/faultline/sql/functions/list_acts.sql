@@ -12,7 +12,12 @@ begin
     return query
     select *
     from faultline.acts as act
-    where act.job_id = list_acts.job_id and act.id < coalesce(list_acts.before, 9223372036854775807)
+    where act.job_id = list_acts.job_id
+      -- The others narrow it further: a key for one queue may name any job, and must not see what was done to it elsewhere.
+      and (list_acts.queue is null or act.queue = list_acts.queue)
+      and (list_acts.verb is null or act.verb = list_acts.verb)
+      and (list_acts.actor is null or act.actor = list_acts.actor)
+      and act.id < coalesce(list_acts.before, 9223372036854775807)
     order by act.id desc
     limit list_acts.most;
     return;
