@@ -76,8 +76,10 @@ def _told(wish: Wish, runs: int, console: Console) -> Ran:
     with console.status(title) as status:
         said = [0]
 
-        def progress(percent: int) -> None:
+        def progress(percent: int, failed: str) -> None:
             status.update(f"{title}: {percent} %")
+            if failed:
+                console.print(f"  {failed}", style="red", markup=False)
             if not console.is_terminal and percent >= said[0] + SAID_EVERY_PERCENT:
                 said[0] = percent
                 console.print(f"{title}: {percent} %")
@@ -85,8 +87,6 @@ def _told(wish: Wish, runs: int, console: Console) -> Ran:
         ran = run(wish, progress, time.monotonic)
     word = "passed" if ran.well else f"FAILED ({len(ran.failed)} tests, exit code {ran.code})"
     console.print(f"{title}: {word} in {ran.seconds:.0f} s", style="green" if ran.well else "bold red")
-    for name in ran.failed:
-        console.print(f"  {name}", style="red", markup=False)
     return ran
 
 

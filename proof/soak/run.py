@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from proof.soak.clocks import Clock
 
-PROGRESS: Final = re.compile(r"\[ *(\d+)%\]")
+PROGRESS: Final = re.compile(r"\[ *(\d+)%\](?: (?:FAILED|ERROR) (\S+::.*))?")
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - .*)?$")
 NOT_PASSED: Final = ("failures", "errors", "skipped")
 ORDER: Final = "FAULTLINE_TEST_ORDER"
@@ -31,7 +31,7 @@ class Wish:
 
     def command(self) -> list[str]:
         return [
-            *self.clock.prefix(), sys.executable, "-m", "pytest", "-q", "-rfE", "--color=no",
+            *self.clock.prefix(), sys.executable, "-m", "pytest", "-v", "-rfE", "--color=no",
             "-n", str(self.jobs), "--dist", "worksteal", f"--junitxml={self.log.with_suffix('.xml')}",
             *self.pytest,
         ]  # fmt: skip
@@ -52,8 +52,11 @@ class Ran:
         return self.code == 0
 
 
-def run(wish: Wish, progress: Callable[[int], None], clock: Callable[[], float]) -> Ran:
-    """Run the suite once; its output goes to the log, and how far it is to `progress`, in percent."""
+def run(wish: Wish, progress: Callable[[int, str], None], clock: Callable[[], float]) -> Ran:
+    """Run the suite once; its output goes to the log.
+
+    How far it is goes to `progress`, in percent, with the name of a test that just failed.
+    """
     began, failed = clock(), []
     environment = {**os.environ, ORDER: str(wish.seed)}
     with wish.log.open("w") as log, subprocess.Popen(
@@ -64,7 +67,7 @@ def run(wish: Wish, progress: Callable[[int], None], clock: Callable[[], float])
             log.write(line)
             log.flush()
             if found := PROGRESS.search(line):
-                progress(int(found[1]))
+                progress(int(found[1]), (found[2] or "").strip())
             elif found := FAILED.match(line):
                 failed.append(found[1])
     passed = passed_of(wish.log.with_suffix(".xml"))

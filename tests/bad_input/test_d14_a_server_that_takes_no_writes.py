@@ -54,7 +54,7 @@ def test_d14_a_read_only_role_is_refused_at_once(database, db, nothing_changes, 
         db.execute(f"drop role {role}")
 
     assert "\n" not in said
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 15  # and not after the half minute for which an outage is waited out
 
 
 def test_d14_a_session_that_turns_read_only_is_refused_by_each_write(store, nothing_changes):

@@ -86,7 +86,7 @@ async def a_server(dsn: str, pooler: str = "none", **config: Any) -> AsyncIterat
     asked = {**usual, "trust_loopback": True, **config}
     server = Server(Settings.read(dsn, pooler, environment={}), ServerConfig(**asked))
     running = asyncio.create_task(server.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await server.ready.wait()
     try:
         yield server

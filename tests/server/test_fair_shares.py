@@ -19,8 +19,8 @@ from tests.remote.conftest import a_server, make_key
 from tests.support import new_job
 
 LEASE_MS = 30_000
-SLOW_SECONDS = 1.0
-SOON = 8.0
+SLOW_SECONDS = 4.0
+SOON = 20.0
 """Far below what waiting behind the crowd would take, far above what a call needs on a busy machine."""
 
 
@@ -184,8 +184,8 @@ def test_150_clients_of_stats_cost_two_questions_and_hold_up_nobody(doors, datab
 
 
 def test_slow_reads_of_one_key_leave_connections_to_the_others(doors, database):
-    """60 reads of two seconds each would fill 16 connections for eight."""
-    slowed(database, "find_jobs", 2.0)
+    """60 reads of ten seconds each would fill 16 connections for forty."""
+    slowed(database, "find_jobs", 10.0)
 
     async def test(place):
         ours = place.place(await place.key("work", "enqueue"), "ours")
@@ -202,8 +202,8 @@ def test_slow_reads_of_one_key_leave_connections_to_the_others(doors, database):
 
             assert submitted.status_code == 201
             assert not any(task.done() for task in asking[-10:])  # the crowd was still there
-            assert max(beats) < 1.5
-            assert took < 3.0
+            assert max(beats) < 9.0
+            assert took < SOON
             for task in asking:
                 task.cancel()
             await asyncio.gather(*asking, return_exceptions=True)

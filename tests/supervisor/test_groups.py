@@ -86,7 +86,7 @@ def test_a_second_sigterm_gives_everything_back_at_once(database, store, group):
 
 def test_a_killed_worker_is_replaced_and_its_job_done_by_another(database, store, group):
     job = enqueue(store, task="nap", args='{"seconds": 3}', max_attempts=3)
-    workers = group("--processes", "2", "--lease", "1s", "--name", "here")
+    workers = group("--processes", "2", "--lease", "3s", "--name", "here")
     eventually(lambda: begun(database), 60)
     ((_, killed),) = begun(database)
 

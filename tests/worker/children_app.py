@@ -206,7 +206,7 @@ def write(job: Job, then: str = "", isolation: int | None = None) -> str | None:
         if then == "fail":
             raise ValueError("after the insert")
         if then == "wait":
-            time.sleep(2.5)
+            time.sleep(4.5)
     if then == "die":
         os._exit(7)
     if then == "spin":

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -130,7 +131,8 @@ def test_a_block_at_repeatable_read_may_last_longer_than_a_lease(database, store
     level = IsolationLevel.REPEATABLE_READ.value
     job = enqueue(store, task="write", args=json.dumps({"then": "wait", "isolation": level}))
 
-    with working(database, *shop.app.registry, config=short()):
+    # Long enough for a busy machine to renew it until the block begins, and shorter than the block.
+    with working(database, *shop.app.registry, config=short(lease_for=timedelta(seconds=3))):
         eventually(lambda: outcomes(store, job))
 
     assert outcomes(store, job) == ["succeeded"]

@@ -181,9 +181,10 @@ def test_a_block_at_repeatable_read_may_last_longer_than_a_lease(database, store
     """No beat can renew a row that its own transaction has locked; nobody can take it either."""
     job = enqueue(store, task="write")
 
-    handler = writing(lambda *_: threading.Event().wait(2.5), isolation=IsolationLevel.REPEATABLE_READ)
+    handler = writing(lambda *_: threading.Event().wait(4.5), isolation=IsolationLevel.REPEATABLE_READ)
 
-    with working(database, handler, config=short()):
+    # Long enough for a busy machine to renew it until the block begins, and shorter than the block.
+    with working(database, handler, config=short(lease_for=timedelta(seconds=3))):
         eventually(lambda: outcomes(store, job))
 
     assert outcomes(store, job) == ["succeeded"]
