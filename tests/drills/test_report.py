@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -17,6 +18,7 @@ from faultline.drills.story import Moment
 from faultline.drills.timeline import Timeline
 from faultline.drills.trace import Trace
 from faultline.drills.verdict import Finding, Verdict
+from scripts import tools
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EVIL = "</script><script>alert(1)</script>"
@@ -66,6 +68,34 @@ def test_the_page_runs_nothing_and_fetches_nothing():
     hashed = b64encode(sha256(style.encode()).digest()).decode()
     assert f"content=\"default-src 'none'; style-src 'sha256-{hashed}'\"" in html
     assert "PostgreSQL 18.1" in html
+
+
+def opened(html, tmp_path):
+    """The page as a browser has it once it is loaded, and what the browser complained of."""
+    program = tools.find("chromium")
+    if program is None:
+        pytest.skip(tools.why_not("chromium"))
+    file = tmp_path / "drills.html"
+    file.write_text(html)
+    offline = ["--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom",
+             "--enable-logging=stderr", f"--user-data-dir={tmp_path}/browser", *offline]  # fmt: skip
+    done = subprocess.run([program, *words, file.as_uri()], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def test_a_browser_shows_the_page_under_its_own_policy_without_complaint(tmp_path):
+    """The policy names the style sheet by a hash that a browser computes anew."""
+    html = page([result(KEPT, BROKEN)], VERSIONS)
+
+    shown, complaints = opened(html, tmp_path)
+    _, of_another = opened(html.replace("color: #1e293b", "color: #1e293c"), tmp_path)
+
+    assert complaints == []
+    assert "Content Security Policy" in of_another[0]  # it would have said so
+    assert {"token 1", "refused", "stalled"} <= set(re.findall(r"<text[^>]*>([^<]*)</text>", shown))
+    assert "<script" not in shown
 
 
 def test_the_picture_is_one_of_its_own_and_shows_each_worker():
