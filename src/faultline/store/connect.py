@@ -32,6 +32,7 @@ def conninfo(dsn: str, name: str = "faultline") -> str:
         "keepalives_count": 3,
         "tcp_user_timeout": UNHEARD_MILLISECONDS_MAX,
         "application_name": name,
+        "client_encoding": "UTF8",  # without one, a database in SQL_ASCII would give bytes for text
     }
     if "=" not in dsn and "://" not in dsn:
         raise errors.CannotConnect(
