@@ -7,7 +7,29 @@ CALLS = "tests/cases/test_x_calls_nobody_should_make.py"
 BLOCK = "proof/cases/test_x_the_handlers_own_transaction.py"
 DATABASE = "proof/cases/test_d_databases_that_misbehave.py"
 
+LANES = "tests/sql/test_quiet_lanes.py"
+
 MUTANTS = (
+    Mutant(
+        "whoever leads may lead for a thousand years", "G8",
+        f"{LANES}::test_a_lead_has_a_bound",
+        (sql("lead", "if coalesce(lead.lead_for not between interval '0' and interval '1 minute', true) then", "if false then"),),
+    ),
+    Mutant(
+        "quiet lanes are never walked", "G8",
+        f"{LANES}::test_once_a_minute_quiet_lanes_are_walked_too",
+        (sql("reap", "where far and quiet.top = 0", "where false"),),
+    ),
+    Mutant(
+        "a lane that holds jobs is taken for an empty one", "G8",
+        f"{LANES}::test_a_lane_that_was_found_empty_is_as_new",
+        (sql("quiet_lanes", "\n      and not exists (select from faultline.active as job where job.lane = lane.id)", ""),),
+    ),
+    Mutant(
+        "a queue is removed under a job that is on its way into it", "G1",
+        "tests/sql/test_remove_queues.py::test_a_job_whose_transaction_is_open_is_not_lost",
+        (sql("remove_queues", "lock table faultline.lanes in access exclusive mode;", "null;"),),
+    ),
     Mutant(
         "a job whose lane was deleted falls through a join", "G1",
         f"{TABLES}::test_x1_a_job_whose_lane_was_deleted_still_fails_into_its_retry",

@@ -14,9 +14,9 @@ from faultline.store import calls
 from faultline.store.migrate import Standing
 from faultline.store.rows import Vitals
 from faultline.store.sources import LATEST
-from tests.support import enqueue, worker_named
+from tests.support import SECOND, enqueue, worker_named
 
-WELL = Vitals("18.6", "on", "on", "on", 1, datetime.now(UTC), None, 0.5, 0, 0, 0, 0)
+WELL = Vitals("18.6", "on", "on", "on", 1, datetime.now(UTC), None, 0.5, 0, 0, 0, 0, 1.0, "w")
 
 
 def test_healthy_is_one_line_and_0(on, store):
@@ -116,6 +116,8 @@ def test_doctor_finds_rows_that_were_put_out_of_place(on, store, database):
         (checks.watchdog(WELL), "ok"),
         (checks.watchdog(WELL._replace(round_age_seconds=None)), "warn"),
         (checks.watchdog(WELL._replace(round_age_seconds=300.0)), "warn"),
+        (checks.watchdog(WELL._replace(chores_age_seconds=300.0)), "bad"),
+        (checks.watchdog(WELL._replace(chores_age_seconds=300.0, leader=None)), "bad"),
         (checks.workers(WELL._replace(silent_workers=1)), "warn"),
         (next(checks.rows(WELL._replace(ledger_strays=1))), "bad"),
         (next(checks.durability(WELL._replace(fsync="off"))), "bad"),
@@ -209,3 +211,20 @@ def test_a_file_must_be_there_and_young(run, tmp_path, monkeypatch):
     os.utime(file, (1, 1))
     assert "its loop last turned" in run("health", "--alive").stdout
     assert run("health", "--alive", "--alive-within", "40000d").exit_code == 0
+
+
+def test_a_leader_that_does_nothing_is_not_healthy(on, store, clock):
+    """Somebody asks for the lead again and again, and does none of the chores."""
+    store.run(calls.round_(SECOND))
+    store.run(calls.lead(7))
+    store.run(calls.floors())
+    assert on("health").exit_code == 0
+    clock.advance(minutes=10)
+    store.run(calls.round_(SECOND))
+    store.run(calls.lead(7))
+
+    told = on("health")
+
+    assert told.exit_code == 1
+    assert "rounds are made, and the leader did its chores 10m" in told.stdout
+    assert "rounds are made, but its leader, 7, did the chores 10m" in on("doctor").stdout

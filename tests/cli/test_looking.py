@@ -106,3 +106,22 @@ def test_nothing_printed_holds_a_claim(on, store):
 
     for words in (["jobs", "list"], ["jobs", "show", "1"], ["ledger"], ["workers"], ["queues", "list"]):
         assert str(lease.claim) not in on(*words, "--output", "json").stdout
+
+
+def test_queues_that_nothing_needs_are_removed(on, ask, store):
+    for name in ("old", "older"):
+        store.run(calls.pause(name))
+    enqueue(store, queue="used")
+
+    told = on("queues", "remove", "old", "used", "nosuch")
+
+    assert told.exit_code == 1
+    assert told.stdout == (
+        "queue nosuch stays: there is no such queue\nqueue old removed\n"
+        "queue used stays: it holds jobs: waiting, running or dead\n"
+    )
+    assert ask("queues", "remove", "--unused") == [
+        {"queue": "older", "removed": True, "said": None},
+        {"queue": "used", "removed": False, "said": "it holds jobs: waiting, running or dead"},
+    ]
+    assert on("queues", "remove").exit_code == on("queues", "remove", "used", "--unused").exit_code == 2

@@ -130,7 +130,7 @@ def test_set_back_somebody_else_may_lead_soon(store, clock, rounds):
 def test_set_back_floors_are_raised_again(store, clock, db, rounds):
     db.execute("update faultline.lanes set candidate = 1, candidate_at = faultline.now()")
     enqueue(store)
-    db.execute("update faultline.lanes set candidate = 1, candidate_at = faultline.now()")
+    db.execute("update faultline.lanes set candidate = 1, candidate_at = faultline.now(), top = 1")
     db.execute("select setval('faultline.places', 20000)")
     db.execute("update faultline.active set pos = 20000")
     clock.advance(BACK)

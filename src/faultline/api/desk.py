@@ -122,7 +122,7 @@ class Desk:
     async def _glance(self) -> "Glance":
         queues = await self.queues.get()
         workers = await self.run(calls.list_workers(False, PAGE_MAX))
-        age, _ = await self.run(calls.health())
+        age, *_ = await self.run(calls.health())
         return Glance(queues, workers, age)
 
     @asynccontextmanager

@@ -15,6 +15,7 @@ CLOCK_SECONDS_MAX: Final = 2.0
 TRANSACTION_SECONDS_MAX: Final = 600.0
 ROUND_SECONDS_MAX: Final = 30.0
 NAMED_MAX: Final = 5
+CHORES_SECONDS_MAX: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,16 @@ def watchdog(vitals: Vitals) -> Check:
             "warn",
             f"the last round was {span(age)} ago",
             "start a worker: nobody takes lost jobs back",
+        )
+    chores = vitals.chores_age_seconds
+    if chores is not None and chores > CHORES_SECONDS_MAX:
+        leader = f"its leader, {vitals.leader}," if vitals.leader else "its last leader"
+        said = f"rounds are made, but {leader} did the chores {span(chores)} ago"
+        return Check(
+            "watchdog",
+            "bad",
+            said,
+            "end that worker or session: its lead ends within a minute, and another takes over",
         )
     return Check("watchdog", "ok", f"the last round was {span(age)} ago")
 

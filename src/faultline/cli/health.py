@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from faultline.cli.checks import CHORES_SECONDS_MAX
 from faultline.cli.failing import ERROR, line_of
 from faultline.cli.options import DURATION, Command, told
 from faultline.cli.terminal import Terminal
@@ -88,11 +89,13 @@ def _facts(terminal: Terminal, worker: str | None) -> dict[str, Any]:
         "schema_current": True,
         "round_age_seconds": None,
         "lag_seconds": None,
+        "chores_age_seconds": None,
         "problems": [],
     }
     try:
         with terminal.database() as session:
-            facts["round_age_seconds"], facts["lag_seconds"] = session.run(calls.health())
+            vital = session.run(calls.health())
+            facts["round_age_seconds"], facts["lag_seconds"], facts["chores_age_seconds"] = vital
             if worker is not None:
                 facts["worker"] = signs.of_a_worker(session, worker)
     except ConfigError:
@@ -114,6 +117,10 @@ def _problems(
     elif age > round_within.total_seconds():
         problems.append(
             f"the last watchdog round was {span(age)} ago: no worker runs, or none reaches the database"
+        )
+    elif (chores := facts["chores_age_seconds"]) is not None and chores > CHORES_SECONDS_MAX:
+        problems.append(
+            f"rounds are made, and the leader did its chores {span(chores)} ago: see `faultline doctor`"
         )
     if lag_max is not None and lag > lag_max.total_seconds():
         problems.append(f"the slowest queue is {span(lag)} behind")

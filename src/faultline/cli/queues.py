@@ -3,6 +3,7 @@
 import click
 
 from faultline import bounds
+from faultline.cli.failing import ERROR
 from faultline.cli.known import check_queues, new_option
 from faultline.cli.options import Group, parsed, reason_option, told
 from faultline.cli.tables import draw, number, toned, wide, word
@@ -15,12 +16,15 @@ COLUMNS = (
     wide("queue"), word(""), number("due"), number("running"), number("scheduled"), number("dead"),
     number("lag"), word("keeps"),
 )  # fmt: skip
+BATCH = 500
+"""Queues removed in one call: claims wait while it looks at them."""
 QUEUE = parsed("queue", bounds.check_queue_name)
 
 
 @click.group(cls=Group)
 def command() -> None:
-    """Look at queues: list; stop claims and let them go on: pause, resume; choose what is kept: keep."""
+    """Look at queues: list; stop claims and let them go on: pause, resume; choose what is kept: keep; forget
+    those that are no longer used: remove."""
 
 
 @command.command("list")
@@ -96,3 +100,33 @@ def keep(terminal: Terminal, what: str, names: tuple[str, ...], new: bool, reaso
             terminal.say(f"queue {name} keeps {what} of its successes")
     if terminal.json:
         terminal.give([{"queue": name, "keep": what} for name in names])
+
+
+@command.command()
+@click.argument("names", type=QUEUE, metavar="NAME...", nargs=-1)
+@click.option("--unused", is_flag=True, help="All that hold no job and that nothing in the ledger tells of.")
+@reason_option
+@told
+def remove(terminal: Terminal, names: tuple[str, ...], unused: bool, reason: str | None) -> int:
+    """Forget queues that are empty and unused; one that is used again is made again.
+
+    A queue that holds jobs, dead ones too, stays, and so does one that the ledger tells of. Exits with 1
+    where one that was named stays.
+    """
+    if unused == bool(names):
+        raise click.UsageError("name the queues to remove, or say --unused for all that can go")
+    with terminal.database() as session:
+        asked = [queue.queue for queue in session.run(calls.list_queues())] if unused else list(names)
+        batches = (asked[first : first + BATCH] for first in range(0, len(asked), BATCH))
+        found = [queue for batch in batches for queue in session.act(calls.remove_queues(batch), reason)]
+    gone = [queue for queue in found if queue.removed]
+    for queue in found:
+        if queue.removed:
+            terminal.say(f"queue {queue.queue} removed")
+        elif not unused:
+            terminal.say(f"queue {queue.queue} stays: {queue.said}")
+    if unused:
+        terminal.say(f"{len(gone)} queues removed, {len(found) - len(gone)} stay")
+    if terminal.json:
+        terminal.give([queue._asdict() for queue in found])
+    return 0 if unused or len(gone) == len(found) else ERROR

@@ -23,6 +23,7 @@ from faultline.store.rows import (
     Outline,
     QueueInfo,
     Reaped,
+    Removed,
     Round,
     Vitals,
     WorkerInfo,
@@ -236,6 +237,10 @@ def floors() -> Call[int]:
     return Call("floors", {}, read=rows.one)
 
 
+def quiet_lanes() -> Call[int]:
+    return Call("quiet_lanes", {}, read=rows.one)
+
+
 def lead(worker: int, lead_for: timedelta = timedelta(seconds=10)) -> Call[bool]:
     return Call("lead", {"worker": worker, "lead_for": lead_for}, read=rows.one)
 
@@ -382,6 +387,10 @@ def resume(queue: str) -> Call[None]:
 
 def keep(queue: str, what: str) -> Call[None]:
     return Call("keep", {"queue": queue, "what": what}, read=rows.nothing)
+
+
+def remove_queues(queues: Sequence[str]) -> Call[list[Removed]]:
+    return Call("remove_queues", {"queues": Many(list(queues), "text")}, read=rows.removed)
 
 
 def configure(

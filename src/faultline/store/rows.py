@@ -93,6 +93,14 @@ class QueueInfo(NamedTuple):
     lag_seconds: float | None
 
 
+class Removed(NamedTuple):
+    """What became of a queue that was to be removed, and what stood in the way."""
+
+    queue: str
+    removed: bool
+    said: str | None
+
+
 class WorkerInfo(NamedTuple):
     """A worker as it last said it was; ownership of jobs never depends on this."""
 
@@ -137,6 +145,9 @@ class Vitals(NamedTuple):
     jobs_in_two_places: int
     jobs_behind_the_floor: int
     silent_workers: int
+    chores_age_seconds: float | None
+    leader: str | None
+    """The worker that leads the slow chores now."""
 
 
 class Figure(NamedTuple):
@@ -325,6 +336,10 @@ def refusals(rows: list[Row]) -> list[Refusal]:
 
 def queue_infos(rows: list[Row]) -> list[QueueInfo]:
     return [QueueInfo._make(row) for row in rows]
+
+
+def removed(rows: list[Row]) -> list[Removed]:
+    return [Removed._make(row) for row in rows]
 
 
 def worker_infos(rows: list[Row]) -> list[WorkerInfo]:

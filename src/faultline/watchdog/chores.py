@@ -117,6 +117,7 @@ class Leading:
         await _alone("partitions", self.line.run(calls.partitions()))
         if self._is_time("damage", 60):
             await _alone("quarantine", self.line.run(calls.quarantine()))
+            await _alone("quiet_lanes", self.line.run(calls.quiet_lanes()))
         if self._is_time("old", 300):
             await _alone("prune", prune(self.line))
             await _alone("drop_partitions", self.line.run(calls.drop_partitions()))

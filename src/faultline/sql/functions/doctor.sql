@@ -3,7 +3,8 @@ create function faultline.doctor()
 returns table (
   version text, fsync text, synchronous_commit text, full_page_writes text, backend_pid int, moment timestamptz,
   oldest_transaction_seconds double precision, round_age_seconds double precision, ledger_strays bigint,
-  jobs_in_two_places bigint, jobs_behind_the_floor bigint, silent_workers bigint)
+  jobs_in_two_places bigint, jobs_behind_the_floor bigint, silent_workers bigint,
+  chores_age_seconds double precision, leader text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -27,6 +28,13 @@ begin
            join faultline.lanes as lane on lane.id = job.lane
            where job.pos < lane.floor and job.claim is null
          ),
-         (select count(*) from faultline.list_workers(most => 10000) as known where known.silent);
+         (select count(*) from faultline.list_workers(most => 10000) as known where known.silent),
+         (select vital.chores_age_seconds from faultline.health() as vital),
+         (
+           select coalesce(known.name, last.leader::text)
+           from faultline.rounds as last
+           left join faultline.workers as known on known.id = last.leader
+           where last.leads_until > faultline.now()
+         );
 end;
 $$;

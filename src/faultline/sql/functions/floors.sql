@@ -12,6 +12,17 @@ declare
   newest  bigint;
   raised  int;
 begin
+  -- Seen by `doctor`: the leader is at work.
+  update faultline.rounds as row
+  set chores_at = moment
+  from (
+    select last.only_row
+    from faultline.rounds as last
+    where last.chores_at not between moment - interval '5 seconds' and moment
+    for no key update skip locked
+  ) as last
+  where row.only_row = last.only_row;
+
   select places.last_value into newest from faultline.places as places;
 
   with seen as materialized (
@@ -24,6 +35,7 @@ begin
              order by job.pos
              limit 1), newest) as first
     from faultline.lanes as lane
+    where lane.top > 0   -- from the others nothing was claimed: nothing is to be stepped over
   ),
   moved as (
     update faultline.lanes as lane

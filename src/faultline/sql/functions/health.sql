@@ -1,16 +1,19 @@
--- What a health check asks: how long ago the last round was (null: never), and how far the slowest queue is behind.
+-- What a health check asks: how long ago the last round was (null: never), how far the slowest queue is behind, and how long ago
+-- the leader's chores were done (null: never).
 -- A paused queue is behind on purpose and does not count.
 create function faultline.health()
-returns table (round_age_seconds double precision, lag_seconds double precision)
+returns table (round_age_seconds double precision, lag_seconds double precision, chores_age_seconds double precision)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
+declare
+  moment timestamptz := faultline.now();
 begin
   return query
   select (
-           select extract(epoch from faultline.now() - nullif(last.round_at, '-infinity'))::double precision
+           select extract(epoch from moment - nullif(last.round_at, '-infinity'))::double precision
            from faultline.rounds as last
          ),
          (
@@ -18,6 +21,10 @@ begin
            from faultline.queue_lag as lag
            join faultline.queues as owner on owner.name = lag.queue
            where owner.paused_at is null
+         ),
+         (
+           select extract(epoch from moment - nullif(last.chores_at, '-infinity'))::double precision
+           from faultline.rounds as last
          );
 end;
 $$;

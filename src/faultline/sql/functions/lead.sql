@@ -8,6 +8,10 @@ as $$
 declare
   moment timestamptz := faultline.now();
 begin
+  if coalesce(lead.lead_for not between interval '0' and interval '1 minute', true) then
+    raise exception 'a lead lasts from 0 to 60 seconds, not %', coalesce(lead.lead_for::text, 'null')
+      using errcode = 'LS005', hint = 'Ask again before it ends: a leader that is gone would hold up every chore.';
+  end if;
   update faultline.rounds as row
   set term = row.term + (row.leader is distinct from lead.worker)::int,
       leader = lead.worker,
@@ -16,6 +20,7 @@ begin
     select free.only_row
     from faultline.rounds as free
     where free.leader is not distinct from lead.worker or free.leads_until < moment
+       or free.leads_until > moment + interval '1 minute'   -- no lead is as long: the clock was set back, or it was written by hand
     for no key update skip locked
   ) as free
   where row.only_row = free.only_row;

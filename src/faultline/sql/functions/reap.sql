@@ -33,7 +33,11 @@ begin
   -- Look and lock in one statement: a heartbeat or a completion that comes first is seen, one that is under way is skipped.
   expired := array(
     select late.id
-    from faultline.lanes as lane
+    from (
+      select claimed_from.id, claimed_from.top from faultline.lanes as claimed_from where claimed_from.top > 0
+      union all
+      select quiet.id, quiet.top from faultline.lanes as quiet where far and quiet.top = 0
+    ) as lane
     cross join lateral (
       select job.id
       from faultline.active as job

@@ -23,6 +23,7 @@ begin
       limit rescue.most
       for no key update skip locked
     ) as late
+    where lane.floor > 0   -- behind no other floor is anything
     limit rescue.most
   ),
   moved as (

@@ -1,0 +1,62 @@
+-- Forget queues that hold no job and of which no entry of the ledger tells; for the others, what stands in the way.
+-- An enqueue reads the lane's number and then writes it: under this lock no transaction that has read one is open, so that no job
+-- can be lost in a lane that is gone. It waits for them for a tenth of a second only, since claims wait behind it.
+create function faultline.remove_queues(queues text[])
+returns table (queue text, removed boolean, said text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  named   int[] := array(select lane.id from faultline.lanes as lane where lane.queue = any (remove_queues.queues));
+  newest  bigint;
+  told    int[];
+  held    int[];
+  gone    text[];
+begin
+  perform faultline.be_durable();
+  if coalesce(cardinality(remove_queues.queues), 0) not between 1 and 1000 then
+    raise exception 'a call removes from 1 to 1000 queues, not %', coalesce(cardinality(remove_queues.queues), 0)
+      using errcode = 'LS005', hint = 'Claims wait while it looks at them: name fewer, and call it again.';
+  end if;
+  -- Before the lock, because it may read much; under it only what is new since then, and what may have been under way.
+  select places.last_value - 10000 into newest from faultline.places as places;
+  told := array(select distinct entry.lane from faultline.ledger as entry where entry.lane = any (named));
+
+  perform set_config('lock_timeout', '100ms', true);
+  begin
+    lock table faultline.lanes in access exclusive mode;
+  exception when lock_not_available then
+    raise exception 'a transaction that enqueues or claims stays open; no queue was removed'
+      using errcode = 'LS004', hint = 'Try again; pg_stat_activity shows what is open.';
+  end;
+  named := array(select lane.id from faultline.lanes as lane where lane.queue = any (remove_queues.queues));
+  held := array(
+    select job.lane from faultline.active as job where job.lane = any (named)
+    union select job.lane from faultline.later as job where job.lane = any (named)
+    union select job.lane from faultline.dead as job where job.lane = any (named));
+  told := told || array(
+    select distinct entry.lane from faultline.ledger as entry where entry.job_id >= newest and entry.lane = any (named));
+
+  gone := array(
+    select known.name
+    from faultline.queues as known
+    where known.name = any (remove_queues.queues)
+      and not exists (select from faultline.lanes as lane where lane.queue = known.name and lane.id = any (held || told)));
+  delete from faultline.lanes as lane where lane.queue = any (gone);
+  delete from faultline.queues as known where known.name = any (gone);
+  perform faultline.note_act('remove_queue', queue => name) from unnest(gone) as name;
+
+  return query
+  select asked.name, asked.name = any (gone), case
+    when asked.name = any (gone) then null
+    when exists (select from faultline.lanes as lane where lane.queue = asked.name and lane.id = any (held))
+      then 'it holds jobs: waiting, running or dead'
+    when exists (select from faultline.queues as known where known.name = asked.name)
+      then 'entries of the ledger tell of it, until their retention ends'
+    else 'there is no such queue' end
+  from (select distinct name from unnest(remove_queues.queues) as name) as asked
+  order by asked.name;
+end;
+$$;
