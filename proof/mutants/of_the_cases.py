@@ -26,6 +26,12 @@ MUTANTS = (
         (sql("quiet_lanes", "\n      and not exists (select from faultline.active as job where job.lane = lane.id)", ""),),
     ),
     Mutant(
+        "one document that is none fails the list it is in", "G13",
+        "tests/cli/test_damaged.py::test_jobs_list_shows_a_damaged_row_among_the_others",
+        (sql("readable", "exception when others then\n  return null;\n", ""),),
+        red_by=("BadDocument", "InvalidTextRepresentation", "AssertionError", "Failed"),
+    ),
+    Mutant(
         "a queue is removed under a job that is on its way into it", "G1",
         "tests/sql/test_remove_queues.py::test_a_job_whose_transaction_is_open_is_not_lost",
         (sql("remove_queues", "lock table faultline.lanes in access exclusive mode;", "null;"),),

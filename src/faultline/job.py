@@ -264,6 +264,8 @@ class JobInfo:
     token: int | None = None
     error: str | None = None
     key: str | None = None
+    damage: str | None = None
+    """What is wrong with its row, where it was changed around Faultline; nearly always None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

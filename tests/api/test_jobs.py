@@ -196,3 +196,19 @@ def test_a_job_that_is_not_there_is_a_problem(admin):
         answer = admin.get(f"{JOBS}/4711{path}")
 
         assert (answer.status_code, code_of(answer)) == (404, "not_found")
+
+
+def test_one_damaged_row_fails_no_list_and_is_told(admin, submit, db, queue):
+    """As a dump that was changed brings it: no client can hold its moment."""
+    well, hurt = submit(), submit()
+    db.execute("update faultline.active set created_at = 'infinity' where id = %s", [hurt])
+
+    listed = admin.get(JOBS, params={"queue": queue})
+    shown = admin.get(f"{JOBS}/{hurt}")
+    db.execute("delete from faultline.active where id = %s", [hurt])
+
+    assert [(job["id"], job["damage"]) for job in listed.json()["jobs"]] == [
+        (hurt, "a moment of it is none"),
+        (well, None),
+    ]
+    assert (shown.status_code, shown.json()["damage"]) == (200, "a moment of it is none")

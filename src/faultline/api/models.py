@@ -52,6 +52,7 @@ class JobOutline(Model):
     token: Token | None
     error: str | None
     key: str | None
+    damage: str | None = Field(description="What is wrong with its row, changed by hand; else null.")
 
 
 class JobView(JobOutline):

@@ -1,5 +1,5 @@
 -- Run before the functions and views are made anew: everything of ours that has no data goes, so that no old
--- signature is left behind (it would not fail, it would silently win). `now` goes last: a view stands on it.
+-- signature is left behind (it would not fail, it would silently win). `now` and two others go last: views stand on them.
 
 -- What people granted on them is put aside, and given again by last.sql to whatever then has the same name.
 create table faultline.granted as
@@ -23,7 +23,7 @@ begin
     select proc.oid::regprocedure
     from pg_catalog.pg_proc as proc
     join pg_catalog.pg_namespace as namespace on namespace.oid = proc.pronamespace
-    where namespace.nspname = 'faultline' and proc.proname <> 'now'
+    where namespace.nspname = 'faultline' and proc.proname not in ('now', 'readable', 'damage')
   loop
     execute format('drop function %s', old);
   end loop;
@@ -39,5 +39,7 @@ begin
   end loop;
 
   drop function if exists faultline.now();
+  drop function if exists faultline.damage(text, text, text, timestamptz, timestamptz, timestamptz[]);
+  drop function if exists faultline.readable(text);
 end;
 $$;

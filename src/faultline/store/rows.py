@@ -38,6 +38,8 @@ class Claimed(NamedTuple):
 LANE: Final = Claimed._fields.index("lane")
 PLACE: Final = Claimed._fields.index("pos")
 
+_STATES = frozenset(JobState)
+
 _urgency = itemgetter(Claimed._fields.index("priority"), PLACE)
 
 
@@ -296,11 +298,14 @@ def queues(rows: list[Row]) -> list[tuple[str, int]]:
 
 def job(row: Row) -> JobInfo:
     """A row of the view `jobs`, in its order of columns."""
+    state, damage = row[1], row[19]
+    if state not in _STATES:  # an end that is none: the entry was written by hand
+        state, damage = JobState.DEAD, "; ".join(filter(None, (damage, f"it ended as {state!a}")))
     return JobInfo(
-        id=row[0], state=JobState(row[1]), task=row[2], queue=row[3], priority=row[4], args=row[5],
+        id=row[0], state=JobState(state), task=row[2] or "", queue=row[3], priority=row[4], args=row[5],
         result=row[6], attempt=row[7], max_attempts=row[8], crashes=row[9], run_at=row[10],
         created_at=row[11], claimed_at=row[12], lease_until=row[13], finished_at=row[14],
-        worker=row[15], token=row[16], error=row[17], key=row[18],
+        worker=row[15], token=row[16], error=row[17], key=row[18], damage=damage,
     )  # fmt: skip
 
 

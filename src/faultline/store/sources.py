@@ -40,10 +40,10 @@ def first() -> str:
 def current() -> str:
     """Functions and views, always made anew: the clock, what stands on it, the verbs, their settings."""
     functions = dict(_read("functions"))
-    clock = functions.pop("now.sql")
+    first = [functions.pop(name) for name in ("now.sql", "readable.sql", "damage.sql")]  # views stand on them
     views = [sql for _, sql in _read("views")]
     last = files("faultline.sql").joinpath("last.sql").read_text()
-    return "\n".join([clock, *views, *functions.values(), last])
+    return "\n".join([*first, *views, *functions.values(), last])
 
 
 @cache

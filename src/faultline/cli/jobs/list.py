@@ -43,6 +43,8 @@ def command(
 def _row(job: JobInfo) -> tuple[object, ...]:
     tries = f"{job.attempt}/{job.max_attempts}"
     error = "" if job.state == JobState.SUCCEEDED else first_line(job.error)
+    if job.damage is not None:
+        error = f"damaged: {job.damage}"
     return job.id, toned(job.state), job.task, job.queue, tries, _when(job), job.token or "", error
 
 

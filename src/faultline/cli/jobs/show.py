@@ -61,6 +61,7 @@ def _facts(job: JobInfo) -> Table:
         "due": f"{clock(job.run_at)} ({ago(job.run_at)})" if job.run_at != job.created_at else None,
         "ended": f"{clock(job.finished_at)} ({ago(job.finished_at)})" if job.finished_at else None,
         "key": job.key,
+        "damaged": job.damage,
     }
     table = Table.grid(padding=(0, 2))
     for name, value in facts.items():

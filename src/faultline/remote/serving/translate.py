@@ -178,7 +178,7 @@ def info_message(info: JobInfo, args: bytes, result: bytes | None) -> client_pb2
         priority=info.priority, args=args, result=result, attempt=info.attempt, crashes=info.crashes,
         max_attempts=info.max_attempts, run_at_us=microseconds(info.run_at),
         created_at_us=microseconds(info.created_at), worker=info.worker, token=info.token, error=info.error,
-        key=info.key,
+        key=info.key, damage=info.damage,
     )  # fmt: skip
     for field, moment in (
         ("claimed_at_us", info.claimed_at),

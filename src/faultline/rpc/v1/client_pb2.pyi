@@ -86,7 +86,7 @@ class CancelResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class JobInfo(_message.Message):
-    __slots__ = ("id", "state", "ended", "task", "queue", "priority", "args", "result", "attempt", "max_attempts", "crashes", "run_at_us", "created_at_us", "claimed_at_us", "lease_until_us", "finished_at_us", "worker", "token", "error", "key")
+    __slots__ = ("id", "state", "ended", "task", "queue", "priority", "args", "result", "attempt", "max_attempts", "crashes", "run_at_us", "created_at_us", "claimed_at_us", "lease_until_us", "finished_at_us", "worker", "token", "error", "key", "damage")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +107,7 @@ class JobInfo(_message.Message):
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
+    DAMAGE_FIELD_NUMBER: _ClassVar[int]
     id: int
     state: str
     ended: bool
@@ -127,4 +128,5 @@ class JobInfo(_message.Message):
     token: int
     error: str
     key: str
-    def __init__(self, id: _Optional[int] = ..., state: _Optional[str] = ..., ended: bool = ..., task: _Optional[str] = ..., queue: _Optional[str] = ..., priority: _Optional[int] = ..., args: _Optional[bytes] = ..., result: _Optional[bytes] = ..., attempt: _Optional[int] = ..., max_attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., run_at_us: _Optional[int] = ..., created_at_us: _Optional[int] = ..., claimed_at_us: _Optional[int] = ..., lease_until_us: _Optional[int] = ..., finished_at_us: _Optional[int] = ..., worker: _Optional[str] = ..., token: _Optional[int] = ..., error: _Optional[str] = ..., key: _Optional[str] = ...) -> None: ...
+    damage: str
+    def __init__(self, id: _Optional[int] = ..., state: _Optional[str] = ..., ended: bool = ..., task: _Optional[str] = ..., queue: _Optional[str] = ..., priority: _Optional[int] = ..., args: _Optional[bytes] = ..., result: _Optional[bytes] = ..., attempt: _Optional[int] = ..., max_attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., run_at_us: _Optional[int] = ..., created_at_us: _Optional[int] = ..., claimed_at_us: _Optional[int] = ..., lease_until_us: _Optional[int] = ..., finished_at_us: _Optional[int] = ..., worker: _Optional[str] = ..., token: _Optional[int] = ..., error: _Optional[str] = ..., key: _Optional[str] = ..., damage: _Optional[str] = ...) -> None: ...

@@ -18,7 +18,7 @@ as $$
     ('{watchdog,server}', 'function',
      '{round,lead,reap,promote,rescue,quarantine,floors,partitions,drop_partitions,prune,next_due,first_free,quiet_lanes}'),
     ('{operator,server}', 'function',
-     '{cancel,retry_now,replay,replay_many,count_dead,pause,resume,keep,remove_queues,configure,act_as,for_each,get_job,list_jobs,find_jobs,count_jobs,ended,changes,list_entries,list_acts,list_keys}'),
+     '{cancel,retry_now,replay,replay_many,count_dead,pause,resume,keep,remove_queues,configure,act_as,for_each,readable,damage,get_job,list_jobs,find_jobs,count_jobs,ended,changes,list_entries,list_acts,list_keys}'),
     ('{worker,operator,server}', 'function', '{history}'),
     ('{worker,operator,reader,server}', 'function', '{backlog}'),
     ('{operator,reader,server}', 'function', '{now,health,doctor,metrics,list_queues,list_workers,list_refusals,list_groups}'),

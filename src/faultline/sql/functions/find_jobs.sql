@@ -11,7 +11,7 @@ begin
   return query
   select job.id, job.state, job.task, job.queue, job.priority, null::jsonb, null::jsonb, job.attempt, job.max_attempts,
          job.crashes, job.run_at, job.created_at, job.claimed_at, job.lease_until, job.finished_at, job.worker, job.token,
-         left(job.error, 500), job.key
+         left(job.error, 500), job.key, job.damage
   from faultline.fitting(
     find_jobs.states, find_jobs.queues, find_jobs.task, find_jobs.key, find_jobs.before, find_jobs.most) as fits (id)
   cross join lateral (select * from faultline.jobs as known where known.id = fits.id) as job

@@ -44,7 +44,7 @@ begin
     (select entry.job_id
      from faultline.ledger as entry
      where wanted && array['succeeded', 'cancelled']
-       and entry.slot = 0 and entry.outcome::text = any (wanted)
+       and entry.slot = 0 and (fitting.states is null or entry.outcome::text = any (wanted))   -- a damaged one has any
        and entry.lane = any (lines) and (fitting.task is null or entry.task = fitting.task)
        and (fitting.key is null or entry.job_id = any (named)) and entry.job_id < top
      order by entry.job_id desc

@@ -8,13 +8,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return query
-  select *
-  from faultline.jobs as job
-  where (list_jobs.state is null or job.state = list_jobs.state)
-    and (list_jobs.queue is null or job.queue = list_jobs.queue)
-    and (list_jobs.task is null or job.task = list_jobs.task)
-    and (list_jobs.before is null or job.id < list_jobs.before)
-  order by job.id desc
-  limit list_jobs.most;
+  select job.*
+  from faultline.fitting(
+    case when list_jobs.state is not null then array[list_jobs.state] end,
+    case when list_jobs.queue is not null then array[list_jobs.queue] end,
+    list_jobs.task, null, list_jobs.before, list_jobs.most) as fits (id)
+  cross join lateral (select * from faultline.jobs as known where known.id = fits.id) as job
+  order by job.id desc;
 end;
 $$;
