@@ -19,7 +19,7 @@ HELPERS = {
     "hold_key_name", "lane_of", "lapse_key", "lease_of", "line_up", "new_key_seed", "note_act",
     "note_refusals", "put_back", "queue_figures", "raise_dead", "raise_top", "readable", "refuse",
     "shift_deadlines", "state_of", "table_figures", "take_key", "text_of", "where_is", "why_refused",
-    "worker_seen",
+    "within", "worker_key", "worker_seen",
 }  # fmt: skip
 
 
