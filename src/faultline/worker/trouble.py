@@ -6,7 +6,6 @@ from uuid import uuid4
 import psycopg
 
 from faultline.errors import (
-    ConfigError,
     FaultlineError,
     InputError,
     LeaseLost,
@@ -21,7 +20,7 @@ from faultline.errors import (
 from faultline.lease import Lease
 from faultline.outcome import Cancel, Dead, Done, Outcome, Snooze
 
-FINAL: Final = (LeaseLost, OutcomeUnknown, NotAuthenticated, NotAllowed, ConfigError)
+FINAL: Final = (LeaseLost, OutcomeUnknown, NotAuthenticated, NotAllowed)
 """Answers, and refusals of the worker itself: waiting changes none of them."""
 
 OF_ALL: Final = (PermissionDenied, SchemaMissing, SchemaOutdated, SchemaTooNew)
