@@ -94,12 +94,15 @@ def _show(ran: Sequence[Ran], console: Console) -> None:
     table = Table("run", "seed", "clock", "seconds", "passed", "failed", box=None, pad_edge=False)
     for one in ran:
         passed = "did not end" if one.passed is None else str(one.passed)
-        failed = "\n".join(one.failed) or ("-" if one.well else f"exit code {one.code}")
+        failed = "-" if one.well else str(len(one.failed) or f"exit code {one.code}")
         wish = one.wish
         seconds = f"{one.seconds:.0f}"
         table.add_row(str(wish.number), str(wish.seed), wish.clock.name, seconds, passed, failed)
     console.print()
     console.print(table)
+    for one in ran:
+        for name in one.failed:  # not in the table, which would cut them to the terminal's width
+            console.print(f"run {one.wish.number}: {name}", style="red", markup=False)
     well = sum(one.well for one in ran)
     console.print(
         f"\n{well} of {len(ran)} runs passed", style="bold green" if well == len(ran) else "bold red"
