@@ -138,6 +138,7 @@ def _try_to_commit(scene: Scene, lease: Lease) -> bool:
             Store.run_in(scene.conn, calls.complete(lease, "null"))
     except LeaseLost:
         thief = Store.run_in(scene.conn, calls.worker_started(THIEF, "nowhere", 1, [], 1, "0"))
-        Store.run_in(scene.conn, calls.refused(lease, thief))
+        # On record by the job's token alone: with a claim it was never given, nothing would be recorded.
+        Store.run_in(scene.conn, calls.refused(lease._replace(claim=UUID(int=0)), thief))
         return True
     return False
