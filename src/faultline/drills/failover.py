@@ -34,6 +34,7 @@ from faultline.store.run import Store
 C, SERVER = "C", "server"
 KEEPS_UP, FALLS_BEHIND = "keeps_up", "falls_behind"
 LATE_COMMIT = "the late commit"
+OLD_LEASE_REFUSED = "old lease refused"
 IS_HERE = "select worker.id from faultline.list_workers() as worker where worker.name = %s"
 NO_CLAIM = UUID(int=0)
 LEASE_OF = "select token, claim from faultline.ledger where job_id = %s and token = %s"
@@ -168,8 +169,10 @@ def _present_the_old_lease(
                 lossy.execute(EFFECT, [lease.job_id, lease.token, A, wrote])
             Store.run_in(lossy, calls.complete(lease, "null"))
     except LeaseLost:
-        (worker,) = lossy.execute(IS_HERE, [A]).fetchone() or (None,)
-        Store.run_in(lossy, calls.refused(lease, worker))
+        # That world never gave the lease, so nothing is recorded of it: the drill itself is the witness.
+        reason, current_token = Store.run_in(lossy, calls.refused(lease))
+        note = f"is REFUSED: token {token} of the lost past ({reason}); the job's token is {current_token}"
+        _see_in(lossy, history.late, A, OLD_LEASE_REFUSED, note)
 
 
 def _note_what_was_lost(

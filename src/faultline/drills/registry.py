@@ -84,7 +84,7 @@ DRILLS: Final[dict[str, Drill]] = {
             play=failover.play,
             verdict="failover_lossy",
             needs="a server of its own, and a standby",
-            must_see=("halted", "promoted", "lost commit", "expired", "refused"),
+            must_see=("halted", "promoted", "lost commit", "expired", "old lease refused"),
         ),
         Drill(
             name="self-zombie",

@@ -20,10 +20,9 @@ from (
                         string_agg(distinct worker, ' and ')) from effect)
   union all
   select 3, 'a commit under a lease of the lost past was refused while another held the job',
-         (select bool_or((refusal.job_id, refusal.token, refusal.worker, refusal.reason) = (%(late)s, %(old_token)s, 'A', 'token_mismatch')
-                         and refusal.current_token = winner.token and refusal.first_at between winner.claimed_at and winner.settled_at)
-          from refusal join winner using (job_id)),
-         (select string_agg(format('%%s with token %%s: %%s, the current token is %%s', worker, token, reason, current_token), '; ') from refusal)
+         (select bool_or((sight.job_id, sight.who) = (%(late)s, 'A') and sight.at between winner.claimed_at and winner.settled_at)
+          from sight join winner using (job_id) where sight.what = 'old lease refused'),
+         (select string_agg(format('%%s %%s', who, note), '; ') from sight where what = 'old lease refused')
   union all
   select 4, 'no token was issued twice: those of the new timeline are above all of the old one',
          (select bool_and(token >= 1::bigint << 40 and token > %(old_token)s) from lease),
@@ -31,6 +30,6 @@ from (
   union all
   select 5, 'the worker that held the job was never refused',
          (select count(*) = 0 from refusal join winner using (job_id, token)),
-         (select format('%%s refused in all: %%s', count(*), string_agg(distinct worker, ', ')) from refusal)
+         (select format('%%s of its writes refused', count(*)) from refusal join winner using (job_id, token))
 ) as promised
 order by place
