@@ -24,6 +24,19 @@ NOW = timedelta(0)
 SECOND = timedelta(seconds=1)
 
 
+TAKE_OVER = """
+update faultline.active as job
+set token = job.token + 1, claim = gen_random_uuid()
+from (
+  select old.id, faultline.enter(old, 'expired', faultline.now())
+  from faultline.active as old
+  where old.id = %s offset 0
+) as ended
+where job.id = ended.id
+"""
+"""What a reap and another worker's claim leave behind: the ledger's entry, a higher token, another claim."""
+
+
 class Carrier(Protocol):
     """Whatever carries a call: a store, or one session of its own."""
 

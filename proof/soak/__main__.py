@@ -91,7 +91,8 @@ def _told(wish: Wish, runs: int, console: Console) -> Ran:
 
 
 def _show(ran: Sequence[Ran], console: Console) -> None:
-    table = Table("run", "seed", "clock", "seconds", "passed", "failed", box=None, pad_edge=False)
+    table = Table("run", "seed", "clock", "seconds", "passed", box=None, pad_edge=False)
+    table.add_column("failed", overflow="fold")
     for one in ran:
         passed = "did not end" if one.passed is None else str(one.passed)
         failed = "-" if one.well else str(len(one.failed) or f"exit code {one.code}")

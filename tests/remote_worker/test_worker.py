@@ -22,7 +22,7 @@ from faultline.store.run import Store
 from faultline.telemetry import listen
 from faultline.worker.judge import UNKNOWN_TASK
 from tests.remote_worker.harness import drain, working
-from tests.support import enqueue, new_job, outcomes, state_of
+from tests.support import TAKE_OVER, enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
 from tests.worker import harness
 from tests.worker.harness import eventually, hand_of, quick, rows, short
@@ -39,9 +39,7 @@ def echo_in_thread(said: str) -> str:
 def steal(store: Store, job: int) -> None:
     """What another worker's claim leaves behind, had the lease run out."""
     with store.connection() as conn:
-        conn.execute(
-            "update faultline.active set token = token + 1, claim = gen_random_uuid() where id = %s", [job]
-        )
+        conn.execute(TAKE_OVER, [job])
 
 
 def test_jobs_run_and_their_results_are_kept(store, served):
@@ -222,7 +220,7 @@ def test_a_job_that_another_took_is_stopped(store, served):
         assert stopped.wait(harness.PATIENCE)
         assert state_of(store, job) == "running"
 
-    assert outcomes(store, job) == []
+    assert outcomes(store, job) == ["expired"]
 
 
 def test_a_result_that_comes_late_is_refused_and_recorded_once(store, served, caplog):

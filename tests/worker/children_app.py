@@ -22,6 +22,7 @@ from faultline.outcome import Cancel, Dead, Snooze
 from faultline.retry import Constant
 from faultline.telemetry import current
 from faultline.worker.errand import Errand
+from tests.support import TAKE_OVER
 
 app = Faultline()
 log = logging.getLogger("shop")
@@ -226,9 +227,7 @@ async def write_async(job: Job, then: str = "") -> None:
 def take_away(job: Job) -> None:
     """What a reap and another worker's claim leave behind: a higher token, another claim."""
     with psycopg.connect(os.environ["FAULTLINE_DSN"], autocommit=True) as conn:
-        conn.execute(
-            "update faultline.active set token = token + 1, claim = gen_random_uuid() where id = %s", [job.id]
-        )
+        conn.execute(TAKE_OVER, [job.id])
 
 
 def _die_when(name: str) -> Any:

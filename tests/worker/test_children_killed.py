@@ -13,7 +13,7 @@ import pytest
 
 from faultline.store import calls
 from faultline.worker import children, ward
-from tests.support import enqueue, new_job, outcomes, state_of
+from tests.support import TAKE_OVER, enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
 from tests.worker.harness import children as processes_of
 from tests.worker.harness import eventually, execute, hand_of, is_alive, quick, rows, working
@@ -23,7 +23,6 @@ LEASED_ONE = quick(lease_for=timedelta(seconds=3), jobs_max=1)
 FAULTLINE = (sys.executable, "-m", "faultline")
 OPTIONS = ("--children", "2", "--lease", "1s", "--grace", "20s")
 OPEN = "select from pg_stat_activity where datname = current_database() and state = 'idle in transaction'"
-TAKE = "update faultline.active set token = token + 1, claim = gen_random_uuid() where id = %s"
 
 
 def notes(dsn: str, job: int) -> list[str]:
@@ -55,10 +54,10 @@ def test_a_lost_lease_kills_the_handler(database, store):
 
     with working(database, *shop.app.registry, config=LEASED, watchdog=False):
         pid = pid_of(database, job)
-        execute(database, TAKE, job)
+        execute(database, TAKE_OVER, job)
         eventually(lambda: not is_alive(pid))
 
-    assert outcomes(store, job) == []
+    assert outcomes(store, job) == ["expired"]
     assert state_of(store, job) == "running"
 
 

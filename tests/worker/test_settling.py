@@ -103,7 +103,7 @@ def test_a_failure_whose_row_is_locked_stalls_no_other_failure(database, store):
 
 def test_a_result_that_the_database_refuses_costs_its_batch_nothing(database, store):
     """Worker and database may differ on what is too much; then only that one attempt fails."""
-    execute(database, "alter domain faultline.document add constraint a_document_says_nothing_bad"
+    execute(database, "alter domain faultline.document_text add constraint a_document_says_nothing_bad"
             " check (value <> '\"bad\"') not valid")  # fmt: skip
 
     async def bad() -> str:

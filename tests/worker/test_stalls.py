@@ -15,9 +15,8 @@ from faultline.job import Job
 from faultline.store import calls
 from faultline.telemetry import listen
 from faultline.worker import stalls
-from tests.support import enqueue, outcomes, state_of
+from tests.support import TAKE_OVER, enqueue, outcomes, state_of
 from tests.worker.harness import drain, eventually, execute, quick, working
-from tests.worker.test_children_killed import TAKE
 
 BLOCKED = 1.6
 
@@ -171,7 +170,7 @@ def lost_beside_a_blocked_loop(database, store, seconds):
         rude_one = enqueue(store, task="rude")
         eventually(lambda: state_of(store, rude_one) == "running")
         began = time.monotonic()
-        execute(database, TAKE, job)
+        execute(database, TAKE_OVER, job)
         eventually(lambda: outcomes(store, rude_one), 60)
         eventually(lambda: learnt)
     return job, learnt[0] - began
@@ -187,4 +186,4 @@ def test_a_thread_that_returns_early_for_that_has_not_succeeded(database, store)
     job, _ = lost_beside_a_blocked_loop(database, store, 6)
 
     assert store.run(calls.refusals(job)) == []  # nothing was said in its name
-    assert outcomes(store, job) == []
+    assert outcomes(store, job) == ["expired"]

@@ -15,11 +15,10 @@ from psycopg.rows import dict_row
 from faultline.errors import AlreadySettled, FaultlineError, LeaseLost, SyncInAsync
 from faultline.job import Job
 from faultline.store import calls
-from tests.support import enqueue, new_job, outcomes, state_of
+from tests.support import TAKE_OVER, enqueue, new_job, outcomes, state_of
 from tests.worker.harness import InProcess, drain, eventually, execute, quick, rows, short, working
 
 INSERT = "insert into effects (job_id, token, said) values (%s, %s, %s)"
-TAKE = "update faultline.active set token = token + 1, claim = gen_random_uuid() where id = %s"
 
 
 def effects(dsn: str) -> list[str]:
@@ -28,7 +27,7 @@ def effects(dsn: str) -> list[str]:
 
 def steal(dsn: str, job_id: int) -> None:
     """What a reap and another worker's claim leave behind: a higher token, another claim."""
-    execute(dsn, TAKE, job_id)
+    execute(dsn, TAKE_OVER, job_id)
 
 
 @pytest.fixture(params=["async", "thread"])
