@@ -5,6 +5,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from typing import Final
 
 from faultline.config import WorkerConfig
 from faultline.telemetry.events import counted
@@ -21,6 +22,10 @@ CLAIM_MAX = 500
 
 RATE_WINDOW = 0.05
 GROWTH_MAX = 8
+
+
+BEATS: Final = "beats"
+"""Why claims are held back: leases are not renewed."""
 
 
 class Shelf:
@@ -156,6 +161,9 @@ class Shelf:
         if why not in self._held_back:
             self._held_back[why] = trial_after
             self._await_trial()
+
+    def is_held_back(self, why: str) -> bool:
+        return why in self._held_back
 
     def hold_back_no_more(self, why: str) -> None:
         if self._held_back.pop(why, None) is not None:
