@@ -10,12 +10,18 @@ import pytest
 from faultline.errors import OutOfBounds, WrongState
 from faultline.store import calls
 from faultline.store.rows import Removed
+from faultline.store.run import Store
 from tests.support import LEASE, all_at_once, claim_one, enqueue
 
 PATIENCE = 60.0
 IN_A_LANE = """
 select count(*) from faultline.active as job join faultline.lanes as lane on lane.id = job.lane
 where job.id = %s
+"""
+
+WAITS = """
+select 1 from pg_locks
+where relation = 'faultline.lanes'::regclass and mode = 'AccessExclusiveLock' and not granted
 """
 
 
@@ -70,6 +76,31 @@ def test_a_job_whose_transaction_is_open_is_not_lost(store, database):
 
         producer.commit()
     assert claim_one(store, queues=("mail",))
+
+
+def test_an_old_job_that_ends_meanwhile_keeps_its_queue(store, database):
+    """Its entry is written behind the look at the ledger, under an id that is not new."""
+    job = enqueue(store, queue="mail")
+    lease = claim_one(store, queues=("mail",))
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute("select setval('faultline.places', nextval('faultline.places') + 20000)")
+    with psycopg.connect(database) as worker, psycopg.connect(database) as watching:
+        Store.run_in(worker, calls.complete(lease, "null"))
+        removing = threading.Thread(target=lambda: suppressed(store, "mail"))
+        removing.start()
+        give_up_at = time.monotonic() + PATIENCE
+        while removing.is_alive() and not watching.execute(WAITS).fetchone():
+            assert time.monotonic() < give_up_at
+        worker.commit()
+        removing.join(PATIENCE)
+
+    assert store.run(calls.get(job)).state == "succeeded"
+    assert queues(store) == ["mail"]
+
+
+def suppressed(store, queue):
+    with contextlib.suppress(WrongState):  # on a slow machine it did not wait for long enough
+        store.run(calls.remove_queues([queue]))
 
 
 def test_no_job_is_lost_in_a_queue_that_is_removed_and_made_again(store, database):

@@ -20,8 +20,10 @@ begin
     raise exception 'a call removes from 1 to 1000 queues, not %', coalesce(cardinality(remove_queues.queues), 0)
       using errcode = 'LS005', hint = 'Claims wait while it looks at them: name fewer, and call it again.';
   end if;
-  -- Before the lock, because it may read much; under it only what is new since then, and what may have been under way.
+  -- Before the lock, because it may read much; under it only what is new since then, and what may have been under way. Jobs before
+  -- the ledger: one that ends from here on is seen here or there, however old it is.
   select places.last_value - 10000 into newest from faultline.places as places;
+  held := faultline.lanes_with_jobs(named);
   told := array(select distinct entry.lane from faultline.ledger as entry where entry.lane = any (named));
 
   perform set_config('lock_timeout', '100ms', true);
@@ -32,10 +34,7 @@ begin
       using errcode = 'LS004', hint = 'Try again; pg_stat_activity shows what is open.';
   end;
   named := array(select lane.id from faultline.lanes as lane where lane.queue = any (remove_queues.queues));
-  held := array(
-    select job.lane from faultline.active as job where job.lane = any (named)
-    union select job.lane from faultline.later as job where job.lane = any (named)
-    union select job.lane from faultline.dead as job where job.lane = any (named));
+  held := held || faultline.lanes_with_jobs(named);
   told := told || array(
     select distinct entry.lane from faultline.ledger as entry where entry.job_id >= newest and entry.lane = any (named));
 
