@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from operator import itemgetter
+from typing import Final
 from uuid import UUID
 
 from faultline import failpoints
@@ -33,6 +34,14 @@ CLAIMS_AHEAD = 2
 """Claims under way besides the one whose jobs just came: one in the server, and one that it goes on with."""
 
 _ID = itemgetter(0)
+_ARGS = itemgetter(Claimed._fields.index("args"))
+
+HEAVY_CHARS: Final = 131_072
+"""Arguments of a claim that was not filled, together, from which on their weight may be why.
+
+A claim brings so many bytes at most, over a server one mebibyte. An eighth of that is enough: where a claim
+ends before it, the next one begins with a heavier job.
+"""
 
 END_EARLY_MAX = 0.2
 """A handler is stopped up to this many seconds before its hard deadline."""
@@ -182,10 +191,10 @@ class Feeder:
         full, had_none = False, self._ahead[0].had_none if self._ahead else self.shelf.in_hand == 0
         if self._shared:
             room = self._ahead[0].room if self._ahead else self.shelf.wanted()
-            full = room > 0 and await self._claim(self._shared, room) >= room
+            full = room > 0 and await self._claim(self._shared, room)
         for queue, limit in self._limited.items():
             room = min(limit - self.shelf.in_queue[queue], self.shelf.wanted())
-            full |= room > 0 and await self._claim([queue], room) >= room
+            full |= room > 0 and await self._claim([queue], room)
         # What was given back while we asked we have not seen.
         if not had_none or self.shelf.in_hand:
             self._empty.clear()
@@ -195,7 +204,8 @@ class Feeder:
             self.found_nothing.clear()
         return full
 
-    async def _claim(self, queues: Sequence[str], room: int) -> int:
+    async def _claim(self, queues: Sequence[str], room: int) -> bool:
+        """Claim once; True if all came that there was room for, or as much as one claim may bring."""
         name = "" if queues is self._shared else queues[0]
         memory = self._memories[name]
         span = None if tracing.tracer is None else tracing.claiming(queues)
@@ -224,7 +234,7 @@ class Feeder:
             if not claim.rows:
                 memory.took(in_line(rows), is_full=len(rows) >= room, begins=claim.begins)
                 self.take(rows, claim.id, claim.sent)
-        return len(rows)
+        return len(rows) >= room or sum(map(len, map(_ARGS, rows))) >= HEAVY_CHARS
 
     def _call(
         self,
