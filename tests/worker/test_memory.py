@@ -370,6 +370,23 @@ def test_a_queue_at_its_limit_need_not_be_looked_at(clock):
         shelf.board.close()
 
 
+def test_of_two_reasons_to_hold_claims_back_the_one_that_is_left_has_its_trial():
+    """The other has none, for as long as it lasts; and only so long."""
+    shelf = Shelf(quick())
+
+    async def ask() -> list[int]:
+        shelf.hold_back("outcomes", 0.0)
+        shelf.hold_back("beats")
+        both = shelf.wanted()
+        shelf.hold_back_no_more("beats")
+        return [both, shelf.wanted()]
+
+    try:
+        assert asyncio.run(ask()) == [0, 1]
+    finally:
+        shelf.board.close()
+
+
 def test_a_late_claim_whose_leases_are_lost_has_not_found_nothing(clock):
     """There were jobs, and others have them now, or will."""
     shelf = Shelf(quick())

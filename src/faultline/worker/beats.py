@@ -8,9 +8,11 @@ from faultline.store import calls
 from faultline.store.line import OUTAGE
 from faultline.worker.doors import Carrier
 from faultline.worker.outage import Outage
-from faultline.worker.shelf import BEATS, Shelf
+from faultline.worker.shelf import Shelf
 
 LOOK_EVERY: Final = 0.25
+
+WHY: Final = "beats"
 
 
 class BeatsWatch:
@@ -35,8 +37,8 @@ class BeatsWatch:
             before, now = self._seen, self.shelf.board.beats()
             self._seen = now
             if now.well_at != before.well_at:
-                self.shelf.hold_back_no_more(BEATS)
-            elif now.in_vain != before.in_vain or self.shelf.is_held_back(BEATS):
+                self.shelf.hold_back_no_more(WHY)
+            elif now.in_vain != before.in_vain:
                 await self._ask(now.well_at)
 
     async def _ask(self, well_at: float) -> None:
@@ -49,6 +51,4 @@ class BeatsWatch:
             if is_outage and (self.outage.since is not None or time.monotonic() - well_at < seconds):
                 return  # claims meet it too, or it has not lasted long
             self.outage.met(trouble)
-            self.shelf.hold_back(BEATS)
-        else:
-            self.shelf.hold_back_no_more(BEATS)
+            self.shelf.hold_back(WHY)

@@ -8,7 +8,7 @@ from faultline.telemetry import emit
 from faultline.telemetry.events import hears
 from faultline.worker.hand import Hand
 from faultline.worker.outage import Outage
-from faultline.worker.shelf import BEATS, Shelf
+from faultline.worker.shelf import Shelf
 
 log = logging.getLogger("faultline.worker")
 
@@ -75,8 +75,6 @@ class Overseer:
                 "stopping job %d (%s), attempt %d: it ran into its timeout", job.id, job.task, job.attempt
             )
         elif why == "not_renewed":
-            # What is claimed next would not be renewed either; `BeatsWatch` ends it with the next good beat.
-            self.shelf.hold_back(BEATS)
             # An outage stops all jobs in hand at once, so these share the outage's one line in five seconds.
             self.outage.tell(
                 "stopping jobs whose leases could not be renewed in time, such as %d (%s)", job.id, job.task

@@ -5,7 +5,6 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Final
 
 from faultline.config import WorkerConfig
 from faultline.telemetry.events import counted
@@ -22,10 +21,6 @@ CLAIM_MAX = 500
 
 RATE_WINDOW = 0.05
 GROWTH_MAX = 8
-
-
-BEATS: Final = "beats"
-"""Why claims are held back: leases are not renewed."""
 
 
 class Shelf:
@@ -162,11 +157,10 @@ class Shelf:
             self._held_back[why] = trial_after
             self._await_trial()
 
-    def is_held_back(self, why: str) -> bool:
-        return why in self._held_back
-
     def hold_back_no_more(self, why: str) -> None:
         if self._held_back.pop(why, None) is not None:
+            if self._held_back:
+                self._await_trial()  # of what is left, which may be sooner, or at all
             self.hungry.set()
 
     def _await_trial(self) -> None:
