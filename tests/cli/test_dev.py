@@ -128,3 +128,20 @@ def test_dev_without_an_app_says_how_to_go_on(run):
     assert "such as shop:app, or say --db-only" in result.stderr
     assert run("dev", "shop:app", "--db-only").exit_code == 2
     assert not Path(".faultline").exists()
+
+
+def test_dev_is_silent_about_a_dsn_that_names_its_own_database(start, shop):
+    """The README has one export the address it prints; the next start must not say that it goes unused."""
+    first = start("dev", "--db-only")
+    url, _ = address_of(first)
+    stopped(first)
+
+    again = start("dev", "--db-only", FAULTLINE_DSN=url)
+    assert address_of(again)[0] == url
+    again.send_signal(signal.SIGINT)
+    assert "is not used" not in again.communicate(timeout=60)[1]
+
+    other = start("dev", "--db-only", FAULTLINE_DSN="postgresql://elsewhere/shop")
+    address_of(other)
+    other.send_signal(signal.SIGINT)
+    assert "the DSN that was set is not used" in other.communicate(timeout=60)[1]

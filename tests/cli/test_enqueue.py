@@ -1,6 +1,10 @@
 """`faultline enqueue`: a producer without an app, and with one."""
 
+import secrets
+
+import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from faultline.store import calls
 from tests.support import row_counts
@@ -51,6 +55,54 @@ def test_one_key_is_one_job_and_another_request_under_it_a_conflict(on, store):
     assert first.stdout == again.stdout
     assert other.exit_code == 1
     assert "already names job" in other.stderr
+
+
+def test_a_key_that_names_an_older_job_is_not_told_as_a_job_that_was_enqueued(on, ask):
+    words = ("enqueue", "charge", '{"order_id": 7}', "--key", "order-7")
+    assert on(*words, "-q", "billing").stdout == "job 1 enqueued in billing\n"
+
+    again = on(*words, "-q", "billing")
+
+    assert again.exit_code == 0
+    assert again.stdout == "job 1 was there already: the key names it in billing, and nothing was added\n"
+    assert "is new" not in again.stderr
+    assert ask(*words, "-q", "billing")["new"] is False
+    assert ask("enqueue", "charge", "--key", "order-8")["new"] is True
+
+
+def test_a_queue_that_nothing_has_used_is_told(on, shop):
+    on("enqueue", "mail", "-q", "billing")
+
+    typed = on("enqueue", "mail", "-q", "biling")
+    assert (typed.exit_code, typed.stdout) == (0, "job 2 enqueued in biling\n")
+    assert "queue biling is new: it has had neither a job nor a worker; did you mean billing?" in typed.stderr
+    assert on("enqueue", "mail", "-q", "biling").stderr == ""
+    assert on("enqueue", "mail", "-q", "mial", "--quiet").stderr == ""
+    app = ("--app", "shop_under_test:app")
+    greeting = '{"name": "Ada"}'
+    assert "queue defualt is new" in on("enqueue", "greet", greeting, "-q", "defualt", *app).stderr
+    assert on("enqueue", "greet", greeting, "-q", "default", *app).stderr == ""
+
+
+def test_a_login_that_may_only_enqueue_is_told_of_its_job_and_of_no_failure(run, producer):
+    done = run("--dsn", producer, "enqueue", "charge", "-q", "billing")
+
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "job 1 enqueued in billing\n", "")
+
+
+@pytest.fixture
+def producer(database):
+    """The DSN of a login that has a producer's duty and no other."""
+    prefix = f"p{secrets.token_hex(5)}_"
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute("select faultline.make_roles(%s, own => false)", [prefix])
+        conn.execute(f"create role {prefix}login login")
+        conn.execute(f"grant {prefix}producer to {prefix}login")
+        yield make_conninfo(database, user=f"{prefix}login")
+        roles = conn.execute("select rolname from pg_roles where starts_with(rolname, %s)", [prefix])
+        for (role,) in roles.fetchall():
+            conn.execute(f"drop owned by {role}")
+            conn.execute(f"drop role {role}")
 
 
 def test_a_delay_or_a_moment_puts_it_off(on, store):

@@ -41,6 +41,14 @@ def test_an_error_inside_the_module_is_shown_with_its_own_line(shop):
     )
 
 
+def test_an_option_that_a_task_does_not_take_is_shown_with_the_line_of_the_app(shop):
+    (shop / "option_under_test.py").write_text(
+        "from faultline import Faultline\napp = Faultline()\n\n@app.task(lease=5)\ndef tea() -> None: ...\n"
+    )
+
+    assert refusal("option_under_test:app").endswith("(option_under_test.py, line 4: @app.task(lease=5))")
+
+
 def test_a_missing_import_inside_the_module_is_not_mistaken_for_the_module(shop):
     (shop / "needs_under_test.py").write_text("import no_such_library\n")
 

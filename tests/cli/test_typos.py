@@ -78,6 +78,14 @@ def test_an_empty_list_says_that_its_queue_is_not_there(on, store):
     assert "no queue is called biling" in on("jobs", "replay", "--all", "-q", "biling", "--yes").stderr
 
 
+def test_an_empty_list_says_that_no_recent_job_is_of_its_task(on, store):
+    enqueue(store, task="charge")
+
+    assert "is of the task chrage; did you mean charge?" in on("jobs", "list", "--task", "chrage").stderr
+    assert "is of the task" not in on("jobs", "list", "--task", "charge", "--state", "dead").stderr
+    assert "did you mean charge?" in on("jobs", "replay", "--all", "--task", "chrage", "--yes").stderr
+
+
 def test_a_task_that_nothing_knows_is_told_when_it_is_enqueued_without_its_app(on, store, shop):
     enqueue(store, task="charge")
 

@@ -14,8 +14,7 @@ from faultline.client.batches import is_due, options_of
 from faultline.client.sender import Sender, unknown_when_unanswered
 from faultline.errors import InputError, KeyConflict, ServerUnavailable
 from faultline.job import NewJob
-from faultline.store import calls, rows
-from faultline.store.call import Call
+from faultline.store import calls
 from faultline.store.run import AsyncStore
 from faultline.store.turns import for_everybody
 
@@ -127,7 +126,7 @@ class Gatherer:
         hint = self._sender.hint_with(first)
         with unknown_when_unanswered(first.key is None):
             async with asyncio.timeout(self._seconds_max):
-                made = await self._store.run(_telling_which_are_new(calls.enqueue_many(jobs)), hint)
+                made = await self._store.run(calls.telling_which_are_new(calls.enqueue_many(jobs)), hint)
         if hint is None and is_due(first):
             await self._sender.ahint(first.queue)
         return made
@@ -138,10 +137,6 @@ class Gatherer:
         except ServerUnavailable:
             (made,) = await self._send([new])  # the key makes a second try harmless
         return made
-
-
-def _telling_which_are_new(call: Call[list[int]]) -> Call[list[Made]]:
-    return Call(call.name, call.args, read=rows.made)
 
 
 def _fail(answer: asyncio.Future[Made], error: BaseException) -> None:

@@ -50,12 +50,12 @@ def command(
     find the database by themselves. Ctrl-C stops worker and server; the data stays.
     """
     _check(app, db_only, queues, concurrency)
-    if terminal.dsn or os.environ.get("FAULTLINE_DSN"):
-        terminal.remark("`faultline dev` brings its own database: the DSN that was set is not used")
     before = noted_port(folder)
     with EmbeddedServer.open(folder) as server:
         _keep_out_of_git(folder)
         url = _prepared(server)
+        if (terminal.dsn or os.environ.get("FAULTLINE_DSN") or url) != url:
+            terminal.remark("`faultline dev` brings its own database: the DSN that was set is not used")
         if before not in (None, server.port):
             terminal.remark(
                 f"port {before}, where this database listened before, is taken by another program: it is "

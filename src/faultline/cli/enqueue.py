@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,13 +10,15 @@ import click
 
 from faultline import bounds
 from faultline.args.document import check_document
-from faultline.cli.known import NEWEST, remark_task
+from faultline.cli.known import NEWEST, queues_in, remark_new_queue, remark_task
 from faultline.cli.loading import load_app
 from faultline.cli.options import DURATION, MOMENT, Command, parsed, told, whole
-from faultline.cli.terminal import Terminal
-from faultline.client import Faultline
-from faultline.errors import BadDocument, InputError
+from faultline.cli.terminal import Session, Terminal
+from faultline.client.batches import is_due
+from faultline.client.sender import unknown_when_unanswered
+from faultline.errors import BadDocument, FaultlineError, InputError
 from faultline.job import NewJob
+from faultline.store import calls
 from faultline.task import MAX_ATTEMPTS
 
 
@@ -54,15 +57,44 @@ def command(terminal: Terminal, /, task: str, args: str, app_path: str | None, *
     text = sys.stdin.read() if args == "-" else args
     options = _checked(**asked)
     new = _by_signature(app_path, task, text, options) if app_path else _as_given(task, text, options)
-    with Faultline(terminal.settings().require_dsn()) as app:
-        (job_id,) = app.enqueue_many([new])
-        lately = [] if app_path else app.jobs(before=job_id, limit=NEWEST)
+    with terminal.database() as session:
+        known = [new.queue]
+        if "queue" in options and not terminal.quiet:
+            with suppress(FaultlineError):  # a producer's login may enqueue, and not look: no remark then
+                known = queues_in(session)
+        job_id, is_new = _sent(session, new)
+        _tell(terminal, new, job_id, is_new)
+        if is_new:
+            remark_new_queue(terminal, new.queue, known, _queues_of(app_path))
+        if not app_path and not terminal.quiet:
+            with suppress(FaultlineError):
+                lately = session.run(calls.list_jobs(None, None, None, job_id, NEWEST))
+                remark_task(terminal, task, (job.task for job in lately))
+
+
+def _sent(session: Session, new: NewJob) -> tuple[int, bool]:
+    """Put it in its queue and wake a worker; whether it is new, or its key names one that was there."""
+    with unknown_when_unanswered(new.key is None):
+        ((job_id, is_new),) = session.run(calls.telling_which_are_new(calls.enqueue_many([new])))
+    if is_new and is_due(new):
+        with suppress(FaultlineError):  # a hint: a watchdog finds the job without it
+            session.run(calls.wake(new.queue))
+    return job_id, is_new
+
+
+def _tell(terminal: Terminal, new: NewJob, job_id: int, is_new: bool) -> None:
     if terminal.json:
-        terminal.give({"id": job_id, "task": new.task, "queue": new.queue})
+        terminal.give({"id": job_id, "task": new.task, "queue": new.queue, "new": is_new})
+    elif terminal.quiet:
+        click.echo(job_id)
+    elif is_new:
+        click.echo(f"job {job_id} enqueued in {new.queue}")
     else:
-        click.echo(job_id if terminal.quiet else f"job {job_id} enqueued in {new.queue}")
-    if not app_path and not terminal.quiet:
-        remark_task(terminal, task, (job.task for job in lately))
+        click.echo(f"job {job_id} was there already: the key names it in {new.queue}, and nothing was added")
+
+
+def _queues_of(app_path: str | None) -> list[str]:
+    return [spec.queue for spec in load_app(app_path).registry] if app_path else []
 
 
 def _checked(

@@ -44,6 +44,27 @@ def remark_queue(terminal: Terminal, session: Session, name: str) -> None:
         terminal.remark(f"no queue is called {name}{did_you_mean(name, known)}")
 
 
+def remark_new_queue(terminal: Terminal, name: str, known: Sequence[str], of_the_app: Sequence[str]) -> None:
+    """Beside a job that was sent to a queue by name: that nothing has used that queue before."""
+    if name not in known and name not in of_the_app:
+        terminal.remark(
+            f"queue {name} is new: it has had neither a job nor a worker"
+            f"{did_you_mean(name, [*of_the_app, *known]) or '.'} A job waits there until a worker serves it: "
+            f"faultline worker MODULE:APP --queues {name}"
+        )
+
+
+def remark_task_of_none(terminal: Terminal, session: Session, name: str) -> None:
+    """Beside an empty list: that no recent job is of the task it was asked of, and what may be meant."""
+    from faultline.store import calls
+
+    lately = {job.task for job in session.run(calls.list_jobs(None, None, None, None, NEWEST))}
+    if name not in lately:
+        terminal.remark(
+            f"none of the {NEWEST:,} newest jobs is of the task {name}{did_you_mean(name, lately)}"
+        )
+
+
 def queues_in(session: Session) -> list[str]:
     """Every queue that has had a job or a worker, or was paused before it had."""
     from faultline.store import calls

@@ -4,6 +4,7 @@ import os
 import sys
 import traceback
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,10 @@ from faultline.errors import ConfigError
 
 if TYPE_CHECKING:
     from faultline.client import Faultline
+
+
+OURS = Path(__file__).parents[1]
+"""The folder of this package: what its frames say is of no use to those who mistyped an option."""
 
 
 def load_app(path: str) -> "Faultline":
@@ -64,7 +69,11 @@ def _place(error: Exception) -> str:
     if isinstance(error, SyntaxError):
         return ""  # it names its file and line itself
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if "importlib" not in frame.filename and frame.filename != __file__]
+    theirs = [
+        frame
+        for frame in frames
+        if "importlib" not in frame.filename and not Path(frame.filename).is_relative_to(OURS)
+    ]
     if not theirs:
         return ""
     return f" ({os.path.relpath(theirs[-1].filename)}, line {theirs[-1].lineno}: {theirs[-1].line})"

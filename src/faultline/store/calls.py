@@ -62,6 +62,11 @@ def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list
     return Call("enqueue_many", args, read=rows.ids)
 
 
+def telling_which_are_new(call: Call[list[int]]) -> Call[list[tuple[int, bool]]]:
+    """The same `enqueue_many`, answered with each id and whether its job is new."""
+    return Call(call.name, call.args, read=rows.made)
+
+
 def wake(queue: str) -> Call[None]:
     return Call("wake", {"queue": queue}, read=rows.nothing)
 

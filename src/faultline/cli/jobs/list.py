@@ -3,7 +3,7 @@
 import click
 
 from faultline.cli.documents import job_document
-from faultline.cli.known import remark_queue
+from faultline.cli.known import remark_queue, remark_task_of_none
 from faultline.cli.options import JOB_ID, LIMIT, Command, parsed, told
 from faultline.cli.tables import draw, number, toned, wide, word
 from faultline.cli.terminal import Terminal
@@ -32,6 +32,8 @@ def command(
         found = session.run(calls.list_jobs(state, queue, task, before, limit))
         if queue is not None and not found:
             remark_queue(terminal, session, queue)
+        if task is not None and not found:
+            remark_task_of_none(terminal, session, task)
     terminal.show(
         [job_document(job) for job in found],
         lambda: draw(COLUMNS, (_row(job) for job in found), "no job fits"),

@@ -6,7 +6,7 @@ from datetime import datetime
 import click
 
 from faultline.cli.jobs.each import for_each
-from faultline.cli.known import remark_queue
+from faultline.cli.known import remark_queue, remark_task_of_none
 from faultline.cli.options import JOB_ID, MOMENT, Command, reason_option, told, yes_option
 from faultline.cli.terminal import Terminal
 from faultline.store import calls
@@ -50,6 +50,8 @@ def command(
         count = session.run(calls.count_dead(queue, task, died_after))
         if queue is not None and not count:
             remark_queue(terminal, session, queue)
+        if task is not None and not count:
+            remark_task_of_none(terminal, session, task)
         if count:
             terminal.confirm(f"Replay {count} dead job{'s' if count > 1 else ''}?", yes)
         replayed = _replay_all(

@@ -11,8 +11,9 @@ from faultline.store import calls
 @click.command(cls=Command)
 @click.argument("ids", type=JOB_ID, metavar="ID...", nargs=-1, required=True)
 @reason_option
+@click.option("--yes", is_flag=True, help="Taken as `cancel` and `replay` take it; nothing is asked here.")
 @told
-def command(terminal: Terminal, ids: tuple[int, ...], reason: str | None) -> int:
+def command(terminal: Terminal, ids: tuple[int, ...], reason: str | None, yes: bool) -> int:
     """Make jobs that wait for their moment, or for their next attempt, due now.
 
     Attempts count on; dead jobs are for `replay`.
