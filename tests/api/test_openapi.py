@@ -99,11 +99,18 @@ def ask_at_random(service, session, name, examples, seeded=True):
     ask()
 
 
+# Hypothesis notices that `random` was used: by the service, which runs in a thread of this process.
+@pytest.mark.filterwarnings(
+    "ignore:Do not use the `random` module:hypothesis.errors.HypothesisDeprecationWarning"
+)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_no_request_the_document_allows_or_forbids_is_answered_with_a_crash(service, session, name):
     ask_at_random(service, session, name, 5)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:Do not use the `random` module:hypothesis.errors.HypothesisDeprecationWarning"
+)
 @pytest.mark.long
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_whoever_asks_gets_answers_that_the_document_says(service, anyone, name):

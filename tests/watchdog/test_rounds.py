@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 
@@ -33,7 +34,11 @@ def test_a_lease_that_nobody_renews_is_taken_back(database, store, guard, caplog
 
     info = store.run(calls.get(job))
     assert (info.state, info.attempt, info.crashes) == ("queued", 1, 1)
-    events = [record.facts for record in caplog.records if getattr(record, "event", "") == "lease_expired"]
+
+    def told() -> list[dict[str, Any]]:
+        return [record.facts for record in caplog.records if getattr(record, "event", "") == "lease_expired"]
+
+    events = eventually(told)  # after the commit
     assert [(event["job_id"], event["token"], event["died"]) for event in events] == [
         (job, lease.token, False)
     ]

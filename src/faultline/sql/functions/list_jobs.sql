@@ -7,6 +7,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  if coalesce(list_jobs.most < 0, true) then
+    raise exception 'a page has 0 jobs or more, not %', coalesce(list_jobs.most::text, 'null') using errcode = 'LS005';
+  end if;
   return query
   select job.*
   from faultline.fitting(
