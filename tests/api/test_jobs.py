@@ -35,6 +35,22 @@ def test_the_same_idempotency_key_is_the_same_job(admin, store, queue):
     assert store.run(calls.count_jobs(queues=[queue])) == 1
 
 
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (f"{JOBS}?sate=dead", "there is no parameter 'sate' here; did you mean state?"),
+        (f"{JOBS}?state=dead&frobnicate=1", "it takes state, queue, task, key, cursor, most"),
+        ("/api/v1/stats?queue=mail", "there is no parameter 'queue' here"),
+    ],
+)
+def test_a_parameter_that_nothing_reads_is_refused(admin, where, said):
+    """A filter that is mistyped would fit every job."""
+    answer = admin.get(where)
+
+    assert (answer.status_code, code_of(answer)) == (422, "bad_input")
+    assert said in answer.json()["detail"]
+
+
 def test_a_header_and_a_field_that_name_two_keys_are_refused(admin):
     answer = admin.post(JOBS, json={"task": "charge", "key": "a"}, headers={"idempotency-key": "b"})
 

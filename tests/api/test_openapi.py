@@ -21,6 +21,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from faultline import errors
+from faultline.api import problems
 from faultline.api.openapi import document, text
 from faultline.server.limits import Limits
 from tests.api.serving import serving
@@ -71,6 +73,17 @@ def anyone(request, service):
 def test_the_document_that_is_checked_in_is_the_one_that_is_served(admin):
     assert (ROOT / "docs/openapi.json").read_text() == text(), "run: make openapi"
     assert admin.get("/api/v1/openapi.json").json() == document()
+
+
+def test_the_guide_names_every_code_that_a_client_may_be_told():
+    """By the code a client decides what to do; one that no page names cannot be decided on."""
+    kinds = {kind for kind in vars(problems).values() if isinstance(kind, problems.Kind)}
+    # Raised by an app or a worker, and by no route.
+    elsewhere = {errors.BadArguments, errors.UnknownTask, errors.LeaseLost, errors.WaitTimeout}
+    kinds |= {kind for error, kind in problems.TABLE.items() if error not in elsewhere}
+    told = (ROOT / "docs/guides/server.md").read_text()
+
+    assert [kind.code for kind in kinds if f"`{kind.code}`" not in told] == []
 
 
 def test_every_operation_says_what_it_does_and_how_it_refuses():

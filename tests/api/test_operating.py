@@ -112,6 +112,20 @@ def test_a_queue_that_is_not_there_is_a_problem(operator):
     assert (answer.status_code, code_of(answer)) == (404, "not_found")
 
 
+def test_a_queue_that_nothing_has_used_is_paused_or_set_only_when_that_is_said(operator, store, queue):
+    where = f"/api/v1/queues/{queue}"
+
+    for refused in (
+        operator.post(f"{where}/pause", json={}),
+        operator.patch(where, json={"keep": "outline"}),
+    ):
+        assert (refused.status_code, code_of(refused)) == (404, "not_found")
+        assert '"new": true' in refused.json()["detail"]
+    assert queue not in [known.queue for known in store.run(calls.list_queues())]
+    assert operator.post(f"{where}/pause", json={"new": True}).json()["paused"] is True
+    assert operator.patch(where, json={"keep": "outline"}).json()["keep"] == "outline"
+
+
 def test_workers_queues_and_stats_are_there_to_look_at(operator, submit, store, queue):
     submit()
     store.run(calls.worker_started("w1", "host", 1, [queue], 10, "0"))

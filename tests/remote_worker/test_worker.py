@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from faultline import Faultline
+from faultline.access import mint
 from faultline.config import Settings
 from faultline.drills.served import make_key
 from faultline.errors import CannotConnect, NotAllowed, NotAuthenticated
@@ -285,6 +286,19 @@ def test_without_a_good_key_no_worker_starts(served, key, error):
     doors = Remote(Address.read(served.url, key), Settings())
 
     with pytest.raises(error):
+        harness.drain(None, echo, doors=doors)
+
+
+def test_a_worker_is_told_how_to_show_a_key_and_which_queues_its_key_is_not_for(served):
+    with pytest.raises((NotAllowed, NotAuthenticated)) as wrong:
+        harness.drain(None, echo, doors=Remote(Address.read(served.url, "flk_wrong"), Settings()))
+    assert "A worker shows the key that FAULTLINE_API_KEY or --key-file gives it" in str(wrong.value)
+
+    key = mint()
+    with connect(served.dsn) as conn:
+        Store.run_in(conn, calls.create_key(key.id, key.hash, "mailer", ("work",), ("mail",)))
+    doors = Remote(Address.read(served.url, key.text), Settings())
+    with pytest.raises(NotAllowed, match="mailer may not work on default; name only queues that the key is"):
         harness.drain(None, echo, doors=doors)
 
 

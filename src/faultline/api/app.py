@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
@@ -11,12 +11,11 @@ from faultline.access import Doorman
 from faultline.api import models, submission
 from faultline.api.desk import ApiConfig, Desk, Metrics
 from faultline.api.gate import Gate
+from faultline.api.needs import PREFIX, known_parameters_only
 from faultline.api.problems import CONTENT_TYPE, MALFORMED, NO_SUCH_PAGE, WRONG_METHOD, Kind, Refused
 from faultline.api.routes import bulk, drills, events, health, jobs, looking, operate, queues
 from faultline.errors import InputError
 from faultline.store.run import AsyncStore
-
-PREFIX: Final = "/api/v1"
 
 _ABOUT: Final = """Jobs of one Faultline database, over HTTP.
 
@@ -46,7 +45,7 @@ def create_app(
     )  # fmt: skip
     desk = Desk(store, doorman, config or ApiConfig(), metrics)
     app.state.desk = desk
-    api = APIRouter(prefix=PREFIX)
+    api = APIRouter(prefix=PREFIX, dependencies=[Depends(known_parameters_only)])
     for part in (bulk, jobs, operate, queues, looking, events, drills):
         api.include_router(part.router)
     app.include_router(api)

@@ -10,10 +10,14 @@ from faultline.api.desk import Desk
 from faultline.api.problems import QUEUE_NEEDED, Refused
 from faultline.bounds import QUEUE_CHARS_MAX, TASK_CHARS_MAX
 from faultline.client.handle import found
+from faultline.errors import InputError
 from faultline.job import JobInfo
 from faultline.server.limits import PAGE_MAX
 from faultline.store import calls
+from faultline.suggest import did_you_mean
+from faultline.telemetry import printable
 
+PREFIX = "/api/v1"
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 ID_MAX = 2**63 - 1
 
@@ -38,6 +42,23 @@ async def _everywhere(request: Request) -> Caller:
     caller: Caller = request.state.caller
     caller.require_everywhere("admin")
     return caller
+
+
+async def known_parameters_only(request: Request) -> None:
+    """Refuse a query parameter that the route does not take: a mistyped filter would fit everything."""
+    if not request.url.query:
+        return
+    # With its prefix or without: that depends on the release of FastAPI.
+    path = PREFIX + request.scope["route"].path_format.removeprefix(PREFIX)
+    taken = request.app.openapi()["paths"].get(path, {}).get(request.method.lower())
+    if taken is None:
+        return
+    known = [one["name"] for one in taken.get("parameters", ()) if one["in"] == "query"]
+    for name in request.query_params:
+        if name not in known:
+            takes = f"; it takes {', '.join(known)}" if known else ""
+            hint = did_you_mean(name, known) or takes
+            raise InputError(f"there is no parameter {printable(name)[:100]!r} here{hint}")
 
 
 TheDesk = Annotated[Desk, Depends(_desk)]

@@ -53,6 +53,8 @@ _KINDS: Final[dict[grpc.StatusCode, type[errors.FaultlineError]]] = {
 }
 """What a server says of the call itself; everything else it says of this moment, and may be waited out."""
 
+_SHOW_A_KEY: Final = ". A worker shows the key that FAULTLINE_API_KEY or --key-file gives it"
+
 
 def open_channel(address: Address, target: str) -> grpc.aio.Channel:
     """A channel for the loop."""
@@ -92,7 +94,8 @@ def named(fault: grpc.RpcError, target: str, *, sent: bool) -> errors.FaultlineE
     if refusal := _refusal(fault):
         return lease_lost(refusal)
     if kind := _KINDS.get(code):
-        return kind(f"the server at {target} refused: {said}")
+        how = _SHOW_A_KEY if kind is errors.NotAuthenticated else ""
+        return kind(f"the server at {target} refused: {said}{how}")
     words = f"the server at {target} is away or could not do it ({code.name.lower()}): {said}"
     return errors.ServerUnavailable(words) if sent else errors.CannotConnect(words)
 

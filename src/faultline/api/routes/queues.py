@@ -1,9 +1,9 @@
 """Queues: list them, stop and let them go on, choose what is kept of their successes."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Body
 from pydantic import ConfigDict, Field
 
 from faultline.access import Caller
@@ -19,6 +19,9 @@ from faultline.store.rows import QueueInfo
 router = APIRouter(tags=["queues"])
 
 
+NEW: Any = Field(default=False, description="Also a queue that has had neither a job nor a worker.")
+
+
 class Settings(models.Model):
     """What can be set of a queue."""
 
@@ -26,6 +29,13 @@ class Settings(models.Model):
 
     keep: Literal["full", "outline", "nothing"]
     reason: str | None = Field(default=None, max_length=1_000)
+    new: bool = NEW
+
+
+class Pause(Why):
+    """Why a queue is paused, and whether it may be one that nothing has used yet."""
+
+    new: bool = NEW
 
 
 async def seen(desk: Desk, caller: Caller) -> Sequence[QueueInfo]:
@@ -47,9 +57,11 @@ async def get_queue(desk: TheDesk, caller: Reader, queue: QueueName) -> models.Q
 
 
 @router.post("/queues/{queue}/pause")
-async def pause(desk: TheDesk, caller: Operator, queue: QueueName, why: AReason = None) -> models.QueueView:
-    """Stop claims from the queue; what runs goes on. A queue not yet seen starts paused."""
-    return await _act(desk, caller, queue, why, calls.pause(queue))
+async def pause(
+    desk: TheDesk, caller: Operator, queue: QueueName, why: Annotated[Pause | None, Body()] = None
+) -> models.QueueView:
+    """Stop claims from the queue; what runs goes on. With `new`, a queue not yet seen starts paused."""
+    return await _act(desk, caller, queue, why, calls.pause(queue), new=why is not None and why.new)
 
 
 @router.post("/queues/{queue}/resume")
@@ -63,11 +75,16 @@ async def resume(desk: TheDesk, caller: Operator, queue: QueueName, why: AReason
 @router.patch("/queues/{queue}")
 async def configure(desk: TheDesk, caller: Operator, queue: QueueName, wish: Settings) -> models.QueueView:
     """Choose what the ledger keeps of its successes from now on: full, outline or nothing."""
-    return await _act(desk, caller, queue, Why(reason=wish.reason), calls.keep(queue, wish.keep))
+    why = Why(reason=wish.reason)
+    return await _act(desk, caller, queue, why, calls.keep(queue, wish.keep), new=wish.new)
 
 
-async def _act(desk: Desk, caller: Caller, queue: str, why: Why | None, call: Call[None]) -> models.QueueView:
+async def _act(
+    desk: Desk, caller: Caller, queue: str, why: Why | None, call: Call[None], *, new: bool = False
+) -> models.QueueView:
     caller.require("operate", queue)
+    if not new:
+        await _one(desk, caller, queue, "operate")  # a mistyped name must not look like success
     async with desk.acting(caller, None if why is None else why.reason) as store:
         await store.run(call)
     return await _one(desk, caller, queue, "operate")
@@ -77,4 +94,7 @@ async def _one(desk: Desk, caller: Caller, name: str, scope: str = "read") -> mo
     for queue in await desk.queues.get():
         if queue.queue == name and caller.may(scope, name):
             return models.QueueView.model_validate(queue)
-    raise JobNotFound(f"there is no queue {name}")
+    raise JobNotFound(
+        f"there is no queue {name}: none of that name has had a job or a worker. To pause or set one before "
+        'that, send `"new": true`'
+    )

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from faultline import __version__, bounds
 from faultline.access import Caller
-from faultline.errors import CannotConnect, InputError, OutOfBounds
+from faultline.errors import CannotConnect, InputError, NotAllowed, OutOfBounds
 from faultline.remote.serving.assigning import Assigner, Wish
 from faultline.remote.serving.bell import Bell
 from faultline.remote.serving.cargo import Cargo
@@ -28,6 +28,7 @@ PROTOCOL_VERSION: Final = 1
 NAME_CHARS_MAX: Final = 200
 VERSION_CHARS_MAX: Final = 100
 QUEUES_MAX: Final = 1_000
+NAMED_MAX: Final = 5
 SLOTS_MAX: Final = 10_000
 
 
@@ -69,8 +70,15 @@ class Desk:
         queues = list(dict.fromkeys(named))
         if not 1 <= len(queues) <= QUEUES_MAX:
             raise OutOfBounds(f"a worker names 1 to {QUEUES_MAX} queues; this one named {len(queues)}")
-        for queue in queues:
-            caller.require("work", bounds.check_queue_name(queue))
+        caller.require("work")
+        closed = [queue for queue in queues if not caller.may("work", bounds.check_queue_name(queue))]
+        if closed:
+            # The worker has named them itself: it learns nothing here but which of them to leave out.
+            more = "" if len(closed) <= NAMED_MAX else f" and {len(closed) - NAMED_MAX} more"
+            raise NotAllowed(
+                f"{caller.name} may not work on {', '.join(closed[:NAMED_MAX])}{more}; name only queues that "
+                "the key is for (--queues), or use another key"
+            )
         return queues
 
     def lease_of(self, ms: int) -> timedelta:
