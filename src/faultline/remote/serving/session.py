@@ -74,6 +74,8 @@ class Session:
         self._lease = self._timeout = timedelta(0)
         self._unanswered: Counter[str] = Counter()
         self._waiters: dict[int, Waiter] = {}
+        self._in: asyncio.Queue[worker_pb2.FromWorker | None] = asyncio.Queue(desk.config.unanswered_max)
+        """What was read, apart from pings: those are answered whatever it waits for."""
         self._out: asyncio.Queue[Outgoing | Exception | None] = asyncio.Queue()
         self._answers: set[asyncio.Task[None]] = set()
         self._wakes: set[str] = set()
@@ -84,7 +86,8 @@ class Session:
     async def run(self, caller: Caller) -> None:
         """Serve until the worker leaves, or the stream is gone."""
         self.rights = Rights(self.desk.store, caller)
-        parts = [asyncio.create_task(self._listen()), asyncio.create_task(self._look_at_the_key())]
+        work = (self._listen(), self._heed(), self._look_at_the_key())
+        parts = [asyncio.create_task(part) for part in work]
         try:
             await self._write()
         finally:
@@ -152,7 +155,18 @@ class Session:
             while (message := await self.context.read()) is not grpc.aio.EOF:
                 if message.WhichOneof("message") == "ping":
                     self._pong(message.ping.id)
-                    continue
+                else:
+                    await self._in.put(message)
+            await self._in.put(None)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self._out.put_nowait(error)
+
+    async def _heed(self) -> None:
+        """Take in what was read, in its order; each may wait for the database to know the key."""
+        try:
+            while (message := await self._in.get()) is not None:
                 await self._know_the_caller()
                 said = message.WhichOneof("message")
                 await self.gate.pace(self.rights.caller, VITAL if said in ("beat", "results") else CALL)
