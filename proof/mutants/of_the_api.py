@@ -81,7 +81,7 @@ MUTANTS = (
     Mutant(
         "who was refused keeps a place while it is heard out", "G13",
         f"{SLOW}::test_s6_requests_that_were_refused_hold_no_room_while_they_are_heard_out",
-        (Patch("api/gate.py", "        asked.scope[HEARD_OUT] = True\n", ""),),
+        (Patch("server/protocol.py", " or (bool(self.cycle) and HEARD_OUT in self.cycle.scope)", ""),),
     ),
     Mutant(
         "a body may be of any size", "G13",

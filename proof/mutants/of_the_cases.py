@@ -146,19 +146,19 @@ MUTANTS = (
     Mutant(
         "a table that is locked for long is the worker's end", "G10",
         "tests/worker/test_concurrency.py::test_d11_a_table_locked_for_long_costs_nobody_anything",
-        (Patch("store/line.py", '_NOT_NOW = ("40", "55P03", ', '_NOT_NOW = ("40", '),),
+        (Patch("store/line.py", '_NOT_NOW = ("40", "55P03", ', '_NOT_NOW = ("40", '), worker("feeder", "claim.ask(call), refusals=True)", "claim.ask(call))")),
         red_by=("LockNotAvailable",),
     ),
     Mutant(
         "a reply that is nonsense is the worker's end", "G7",
         "proof/cases/test_n_networks_that_misbehave.py::test_n9_a_reply_that_is_nonsense_leaves_no_bad_state",
-        (Patch("store/faults.py", " or type(fault) in _NO_REPLY", ""),),
+        (Patch("store/faults.py", " or type(fault) in _NO_REPLY", ""), worker("feeder", "claim.ask(call), refusals=True)", "claim.ask(call))")),
         red_by=("DatabaseError",),
     ),
     Mutant(
         "a database that is away by its name is the worker's end", "G10",
         f"{DATABASE}::test_x16_a_database_that_is_renamed_under_its_worker_is_waited_for",
-        (Patch("store/line.py", "OUTAGE = (CannotConnect, ServerUnavailable, ReadOnlyServer)", "OUTAGE = (ServerUnavailable, ReadOnlyServer)"),),
+        (Patch("store/line.py", "OUTAGE = (CannotConnect, ServerUnavailable, ReadOnlyServer)", "OUTAGE = (ServerUnavailable, ReadOnlyServer)"), worker("feeder", "claim.ask(call), refusals=True)", "claim.ask(call))")),
     ),
     Mutant(
         "the worker believes whatever it hears", "G13",

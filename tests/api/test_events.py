@@ -11,6 +11,7 @@ import pytest
 from faultline.access import Doorman
 from faultline.access.caller import LOOPBACK
 from faultline.api import create_app
+from faultline.api.desk import ApiConfig
 from faultline.api.events import Feed
 from faultline.server.limits import Limits
 from faultline.store import calls
@@ -151,7 +152,7 @@ def test_whoever_leaves_before_the_first_word_leaves_room(database):
 
     async def come_and_go():
         store = AsyncStore(database)
-        app = create_app(store, Doorman(store))
+        app = create_app(store, Doorman(store), ApiConfig(trust_loopback=True))
         scope = {
             "type": "http", "method": "GET", "path": EVENTS, "raw_path": EVENTS.encode(), "query_string": b"",
             "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1), "http_version": "1.1",
