@@ -101,6 +101,31 @@ def test_a_trailer_is_no_header(database):
     assert ids[0]["key"] is None
 
 
+def test_requests_that_come_all_at_once_are_bounded(database):
+    """262 KB hold 14,000 requests, and each takes 2 KB in memory while it waits."""
+    crowd = b"GET / HTTP/1.1\r\n\r\n" * 14_000
+    with serving(database, trust_loopback=False) as service, ExitStack() as stack:
+        before, most = memory(), 0
+        for _ in range(12):
+            with suppress(OSError):
+                stack.enter_context(connection(service)).sendall(crowd)
+            most = max(most, memory() - before)
+        for _ in range(100):
+            most = max(most, memory() - before)
+            time.sleep(0.02)
+
+        assert most < 40 * MIB
+
+
+def test_a_few_requests_may_follow_each_other_without_waiting(database):
+    with serving(database, trust_loopback=False) as service, connection(service) as sock:
+        key = service.key("read").encode()
+        ask = b"GET /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer " + key + b"\r\n"
+        sock.sendall((ask + b"\r\n") * 16 + ask + b"connection: close\r\n\r\n")
+
+        assert answer(sock).count(b'"next":') == 17
+
+
 def test_a_connection_whose_requests_are_not_let_in_is_closed(database):
     with serving(database, Limits(unadmitted_seconds_max=1.0), trust_loopback=False) as service:
         key = service.key("read").encode()

@@ -49,6 +49,8 @@ class Limits:
     """Beyond it the connection that was idle for longest makes room for the new one."""
     connections_per_address: int = 500
     """The same for those of one address; a proxy that was named may have as many as there are."""
+    pipelined_max: int = 16
+    """Requests that wait on one connection behind the one that is being answered."""
     calls_at_once_max: int = 500
     calls_at_once_per_key: int = 250
     calls_per_second_per_key: float = 10_000.0

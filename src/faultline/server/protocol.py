@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 import uvicorn
 
 from faultline.api.gate import ADMITTED, HEARD_OUT
-from faultline.api.problems import HEAD_TOO_LARGE, MALFORMED, OVERLOADED, REVOKED, TOO_SLOW, Kind, Problem
+from faultline.api.problems import HEAD_TOO_LARGE, MALFORMED, OVERLOADED, REVOKED, TOO_MANY, TOO_SLOW, Kind, Problem
 from faultline.server.addresses import Allowance, plain
 from faultline.server.doors import DoorFigures
 from faultline.server.limits import Limits
@@ -30,6 +30,10 @@ except ImportError:  # without httptools, pure Python: slower, with the same bou
 
 LOOK_EVERY_SECONDS: Final = 5.0
 """How often an open connection's certificate is looked for among the revoked ones."""
+
+
+class TooManyAtOnce(Exception):
+    """More requests came at once than wait on one connection; it ends what the parser is doing."""
 
 
 class BoundedProtocol(Base):  # type: ignore[misc]
@@ -125,6 +129,12 @@ class BoundedProtocol(Base):  # type: ignore[misc]
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        if len(self.pipeline) >= self.limits.pipelined_max:
+            # One read brings thousands of requests, and each takes a hundred times its length in memory.
+            if self.door is not None:
+                self.door.refused(TOO_MANY.code)
+            self.transport.abort()  # an answer may be half out
+            raise TooManyAtOnce
         super().on_headers_complete()
 
     def on_header(self, name: bytes, value: bytes) -> None:
