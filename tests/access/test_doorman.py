@@ -203,3 +203,30 @@ def test_a_caller_may_it_on_its_queues_alone():
 def test_a_scope_that_is_none_is_a_mistake_of_ours():
     with pytest.raises(ValueError, match="no scope"):
         Caller("c", frozenset({"admin"}), None).require("opperate")
+
+
+def test_a_key_that_was_good_is_looked_up_again_during_a_flood_of_wrong_ones(
+    doorman, made, aio, ticking, monkeypatch
+):
+    """Guesses may take every place there is for lookups, and each may take long."""
+    monkeypatch.setattr("faultline.access.doorman.ASKING_MAX", 50)
+    key, judge, never = made(), doorman._judge, asyncio.Event()
+
+    async def slow_for_guesses(presented):
+        if presented != key.text:
+            await never.wait()
+        return await judge(presented)
+
+    async def flooded():
+        await doorman.who(key.text, loopback=False)
+        monkeypatch.setattr(doorman, "_judge", slow_for_guesses)
+        guesses = [asyncio.create_task(doorman.who(mint().text, loopback=False)) for _ in range(60)]
+        await asyncio.sleep(0)
+        ticking.seconds += CACHE_SECONDS_MAX + 0.1
+        try:
+            return await doorman.who(key.text, loopback=False)
+        finally:
+            never.set()
+            await asyncio.gather(*guesses, return_exceptions=True)
+
+    assert aio(flooded()).name == "ops"

@@ -1,9 +1,11 @@
 """Who waits for work, and whom a wake-up lets look: one at a time, and nobody is forgotten."""
 
 import asyncio
+import time
 from contextlib import ExitStack
 
 from faultline.remote.serving.bell import Bell, Waiter
+from faultline.rpc.v1 import worker_pb2
 
 
 def _waiting(bell, here, *lines):
@@ -72,3 +74,24 @@ def test_one_that_waits_without_wake_ups_looks_by_itself():
         polling.cancel()
 
     asyncio.run(main())
+
+
+def test_news_of_other_queues_cost_a_session_of_many_queues_little(served):
+    """Each of hundreds of sessions hears of every queue: none may look through all of its own for it."""
+
+    async def test(place):
+        way = place.place()
+        session = way.workers.Session(metadata=[("authorization", f"Bearer {place.key}")])
+        queues = [f"q{number}" for number in range(1_000)]
+        await session.write(
+            worker_pb2.FromWorker(hello=worker_pb2.Hello(protocol=1, name="w", queues=queues, wakes=True))
+        )
+        await session.read()
+        (ours,) = place.server.workers.sessions
+        began = time.process_time()
+        for _ in range(10_000):
+            ours._heard("elsewhere")
+        assert time.process_time() - began < 0.2
+        session.cancel()
+
+    served(test)

@@ -13,9 +13,11 @@ from faultline.remote.conformance.details import problem_in
 from faultline.remote.conformance.talk import Place
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.server.limits import Limits
+from faultline.server.waits import Waits
 from faultline.store import calls
 from faultline.store.run import AsyncStore
 from tests.remote.conftest import a_server, make_key
+from tests.server.test_before_the_key import MIB, memory
 from tests.support import new_job
 
 LEASE_MS = 30_000
@@ -245,3 +247,39 @@ def test_a_key_has_a_rate_on_grpc_as_on_http(doors):
         assert await other.submit() > 0
 
     doors(test, limits=Limits(calls_per_second_per_key=5))
+
+
+def test_long_polls_do_not_hold_what_they_wait_for(doors, monkeypatch):
+    """260,000 empty objects take 12 MB in memory, of a document below a mebibyte."""
+    end_of, waiting, all_wait = Waits.end_of, [], asyncio.Event()
+
+    async def counted(self, job_id, seconds):
+        waiting.append(job_id)
+        if len(waiting) == 16:
+            all_wait.set()
+        await end_of(self, job_id, seconds)
+
+    monkeypatch.setattr(Waits, "end_of", counted)
+    args = '{"a":[' + "{}," * 260_000 + "{}]}"
+
+    async def test(place):
+        job_id = await place.store.run(calls.enqueue(new_job(args=args)))
+        reader = await place.key("read")
+        way = place.place(reader)
+        async with place.http(reader) as http:
+            (await http.get(f"/api/v1/jobs/{job_id}")).raise_for_status()
+            before = memory()
+            polls = [
+                asyncio.create_task(http.get(f"/api/v1/jobs/{job_id}/wait?seconds=30")) for _ in range(8)
+            ]
+            wait = client_pb2.WaitRequest(id=job_id, wait_ms=30_000)
+            polls += [asyncio.create_task(way.ask(way.jobs.Wait, wait, 60)) for _ in range(8)]
+            async with asyncio.timeout(60):
+                await all_wait.wait()
+            held = memory() - before
+            for poll in polls:
+                poll.cancel()
+            await asyncio.gather(*polls, return_exceptions=True)
+            assert held < 60 * MIB
+
+    doors(test)

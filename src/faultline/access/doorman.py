@@ -30,7 +30,10 @@ CACHED_MAX: Final = 4096
 """Answers remembered, good and wrong keys apart: a flood of guesses makes no good key be looked up again."""
 
 ASKING_MAX: Final = 2_000
-"""Keys that are being looked up at once."""
+"""Keys that are being looked up at once; one that was good a moment ago is looked up all the same."""
+
+_GOOD, _UNKNOWN = "a good key", "a key not seen lately"
+"""The names under which keys are looked up, each with a connection of its own."""
 
 _NO_HASH: Final = bytes(32)
 """What a key with an unknown id is compared with, so that it takes as long as any other."""
@@ -80,7 +83,7 @@ class Doorman:
             return None
         asking = self._asking.get(memo)
         if asking is None:
-            if len(self._asking) >= ASKING_MAX:
+            if len(self._asking) >= ASKING_MAX and memo not in self._remembered:
                 raise CannotConnect(f"{ASKING_MAX} keys are being looked up already; ask again in a moment")
             asking = self._asking[memo] = asyncio.create_task(self._ask(memo, presented))
             asking.add_done_callback(lambda done: self._asked(memo, done))
@@ -94,7 +97,8 @@ class Doorman:
 
     async def _ask(self, memo: bytes, presented: str) -> Caller | None:
         asked_at = self._clock()  # from before the question: the answer may be older than its arrival
-        with taking("door", ""):
+        # One name has a part of the lane: a key that was good lately waits behind no flood of guesses.
+        with taking("door", _GOOD if memo in self._remembered else _UNKNOWN):
             caller = await self._judge(presented)
         self._remembered.pop(memo, None)
         into = self._wrong if caller is None else self._remembered

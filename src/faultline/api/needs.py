@@ -14,6 +14,7 @@ from faultline.errors import InputError
 from faultline.job import JobInfo
 from faultline.server.limits import PAGE_MAX
 from faultline.store import calls
+from faultline.store.rows import Outline
 from faultline.suggest import did_you_mean
 from faultline.telemetry import printable
 
@@ -87,6 +88,14 @@ def see_all(caller: Caller) -> None:
     """For lists that cannot be told apart by queue."""
     if caller.queues is not None:
         raise Refused(QUEUE_NEEDED)
+
+
+async def outline_for(desk: Desk, caller: Caller, scope: str, job_id: int) -> Outline:
+    """The same without its payload: to look whether a job is there, or how it stands, takes little memory."""
+    outline = await desk.run(calls.outline(job_id))
+    if outline is not None and not caller.may(scope, outline.queue):
+        outline = None
+    return found(outline, job_id)
 
 
 async def job_for(desk: Desk, caller: Caller, scope: str, job_id: int) -> JobInfo:

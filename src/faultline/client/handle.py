@@ -14,6 +14,7 @@ from faultline.job import JobInfo, JobState
 from faultline.store import calls
 
 R = TypeVar("R")
+J = TypeVar("J")
 
 PAUSE_SECONDS_MIN: Final = 0.005
 PAUSE_SECONDS_MAX: Final = 0.25
@@ -101,7 +102,7 @@ class Handle(Generic[R]):
         return hash(self.id)
 
 
-def found(info: JobInfo | None, job_id: int) -> JobInfo:
+def found(info: J | None, job_id: int) -> J:
     """The job, or JobNotFound."""
     if info is None:
         raise JobNotFound(

@@ -15,7 +15,16 @@ from typing import Any, ClassVar, Final
 import uvicorn
 
 from faultline.api.gate import ADMITTED, HEARD_OUT
-from faultline.api.problems import HEAD_TOO_LARGE, MALFORMED, OVERLOADED, REVOKED, TOO_MANY, TOO_SLOW, Kind, Problem
+from faultline.api.problems import (
+    HEAD_TOO_LARGE,
+    MALFORMED,
+    OVERLOADED,
+    REVOKED,
+    TOO_MANY,
+    TOO_SLOW,
+    Kind,
+    Problem,
+)
 from faultline.server.addresses import Allowance, plain
 from faultline.server.doors import DoorFigures
 from faultline.server.limits import Limits

@@ -17,6 +17,7 @@ from faultline.api.needs import (
     cursor_id,
     job_for,
     next_cursor,
+    outline_for,
     queues_of,
 )
 from faultline.api.submit import submit_many
@@ -94,17 +95,17 @@ async def wait(
     ] = 30.0,
 ) -> models.JobView:
     """Wait until the job has ended, and answer with it as it is then; or as it is when the time is up."""
-    job = await job_for(desk, caller, "read", job_id)
-    if not job.state.ended:
+    # Without the payload: a hundred polls would hold it a hundred times for as long as they last.
+    outline = await outline_for(desk, caller, "read", job_id)
+    if not JobState(outline.state).ended:
         await desk.waits.end_of(job_id, min(seconds, desk.config.limits.wait_seconds_max))
-        job = await job_for(desk, caller, "read", job_id)
-    return models.view(job)
+    return models.view(await job_for(desk, caller, "read", job_id))
 
 
 @router.get("/jobs/{job_id}/ledger")
 async def ledger_of(desk: TheDesk, caller: Reader, job_id: JobId) -> list[models.Entry]:
     """How each lease of the job ended, oldest first."""
-    await job_for(desk, caller, "read", job_id)
+    await outline_for(desk, caller, "read", job_id)
     return models.entries(await desk.run(calls.history(job_id)))
 
 
@@ -120,5 +121,5 @@ async def timeline_of(desk: TheDesk, caller: Reader, job_id: JobId) -> list[mode
 @router.get("/jobs/{job_id}/refusals")
 async def refusals_of(desk: TheDesk, caller: Reader, job_id: JobId) -> list[models.RefusedWrite]:
     """The late writes of the job that were refused."""
-    await job_for(desk, caller, "read", job_id)
+    await outline_for(desk, caller, "read", job_id)
     return models.refused_writes(await desk.run(calls.refusals(job_id)))

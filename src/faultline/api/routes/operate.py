@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from faultline.access import Caller
 from faultline.api import models
 from faultline.api.desk import Desk
-from faultline.api.needs import JobId, Operator, TheDesk, job_for
+from faultline.api.needs import JobId, Operator, TheDesk, job_for, outline_for
 from faultline.store import calls
 from faultline.store.call import Call
 
@@ -31,7 +31,7 @@ async def act(desk: Desk, caller: Caller, job_id: int, why: Why | None, call: Ca
 
     Its payload is for keys that may read: to operate on jobs one need not see what is in them.
     """
-    await job_for(desk, caller, "operate", job_id)
+    await outline_for(desk, caller, "operate", job_id)
     reason = None if why is None else why.reason
     async with desk.acting(caller, reason) as store:
         queue = await store.run(call)

@@ -36,6 +36,12 @@ class GrpcConfig:
 
     # What one client may send.
     message_bytes_max: int = 4 * MIB
+    messages_at_once_max: int = 64
+    """Messages of unary calls that are being read, and large ones until they are answered; the next call
+    waits. Heartbeats, results and outcomes have as many once more."""
+    messages_at_once_per_key: int = 16
+    message_seconds_max: float = 30.0
+    """A call whose message has not come by then is ended."""
     head_bytes_max: int = 16_384
     streams_per_connection_max: int = 100
     connections_max: int = 4_000

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import wraps
 from typing import Any, Final, TypeVar
 
@@ -22,6 +22,7 @@ from faultline.remote.serving.problems import (
     kind_of,
     status_of,
 )
+from faultline.remote.serving.receiving import Receiving
 from faultline.server.config import FORWARDED, is_loopback
 from faultline.server.doors import DoorFigures, Served
 from faultline.server.lasting import while_known
@@ -61,6 +62,9 @@ class Gate:
         self.turnstile = _turnstile(config)
         self.door.in_hand = self.turnstile.by_kind
         self.closed = False
+        places = (config.messages_at_once_max, config.messages_at_once_per_key, config.message_seconds_max)
+        self._receiving = {VITAL: Receiving(*places), CALL: Receiving(*places)}
+        """What keeps jobs running is read in places of its own."""
 
     async def admit(self, context: Context, scope: str) -> Caller:
         """Whoever makes this call, if they may do such things at all."""
@@ -113,6 +117,10 @@ class Gate:
                 caller.require(scope)
 
         return await while_known(work, look, self._config.key_check_seconds, seconds_max)
+
+    def message(self, context: Context, caller: Caller, kind: str) -> AbstractAsyncContextManager[Any]:
+        """The message of a unary call, for as long as the block lasts."""
+        return self._receiving[VITAL if kind == VITAL else CALL].message(context, caller.actor)
 
     async def pace(self, caller: Caller, kind: str) -> None:
         """Wait until one more message of a session is within its key's rate."""
@@ -186,16 +194,20 @@ def bytes_of(message: Any) -> int:
 
 
 Unary = Callable[[Any, Q, Caller, Context], Awaitable[A]]
+Registered = Callable[[Any, Any, Context], Awaitable[A]]
 
 
-def unary(scope: str, kind: str = CALL) -> Callable[[Unary[Q, A]], Callable[[Any, Q, Context], Awaitable[A]]]:
-    """A unary call: its caller has this scope, it has a deadline, and what goes wrong in it has a name."""
+def unary(scope: str, kind: str = CALL) -> Callable[[Unary[Q, A]], Registered[A]]:
+    """A unary call: its caller has this scope, it has a deadline, and what goes wrong in it has a name.
 
-    def wrap(method: Unary[Q, A]) -> Callable[[Any, Q, Context], Awaitable[A]]:
+    Its message is read here (see receiving.py), so what the library gives for it is passed over.
+    """
+
+    def wrap(method: Unary[Q, A]) -> Registered[A]:
         route = method.__qualname__.replace("Service.", "/")
 
         @wraps(method)
-        async def call(self: Any, request: Q, context: Context) -> A:
+        async def call(self: Any, unread: Any, context: Context) -> A:
             async with answering(context):
                 gate: Gate = self.gate
                 with gate.door.serving(route) as served, counting_refusals(served):
@@ -205,10 +217,11 @@ def unary(scope: str, kind: str = CALL) -> Callable[[Unary[Q, A]], Callable[[Any
                             raise TurnedAway(
                                 NO_DEADLINE, "this call has no deadline; give it one, such as 30 s"
                             )
-                        work = method(self, request, caller, context)
-                        answer = await (gate.while_known(context, work, scope) if kind in LONG else work)
-                        served.received, served.sent = bytes_of(request), bytes_of(answer)
-                        return answer
+                        async with gate.message(context, caller, kind) as request:
+                            work = method(self, request, caller, context)
+                            answer = await (gate.while_known(context, work, scope) if kind in LONG else work)
+                            served.received, served.sent = bytes_of(request), bytes_of(answer)
+                            return answer
             raise AssertionError("answering always raises")
 
         return call

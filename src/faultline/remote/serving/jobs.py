@@ -12,7 +12,7 @@ from faultline.client.sender import Sender
 from faultline.client.stores import Stores
 from faultline.config import Settings
 from faultline.errors import FaultlineError, InputError, JobNotFound, OutOfBounds
-from faultline.job import JobInfo
+from faultline.job import JobInfo, JobState
 from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.gate import WAIT, Context, Gate, unary
 from faultline.remote.serving.problems import TOO_MANY, TurnedAway
@@ -20,6 +20,7 @@ from faultline.remote.serving.translate import info_message, new_job
 from faultline.rpc.v1 import client_pb2, client_pb2_grpc
 from faultline.server.waits import Waits
 from faultline.store import calls
+from faultline.store.rows import Outline
 from faultline.store.run import AsyncStore
 from faultline.worker.settle import as_text
 
@@ -72,18 +73,17 @@ class JobsService(client_pb2_grpc.JobsServicer):
         self, request: client_pb2.WaitRequest, caller: Caller, context: Context
     ) -> client_pb2.JobInfo:
         left = (context.time_remaining() or 0.0) * ANSWER_SHARE
-        info = await self._find(request.id, caller, "read")
-        if not info.state.ended:
+        # Without the payload: a hundred waits would hold it a hundred times for as long as they last.
+        if not JobState((await self._outline(request.id, caller, "read")).state).ended:
             longest = self._config.client_wait_seconds_max
             await self.waits.end_of(request.id, min(request.wait_ms / 1000, left, longest))
-            info = await self._find(request.id, caller, "read")
-        return _message(info)
+        return _message(await self._find(request.id, caller, "read"))
 
     @unary("operate")
     async def Cancel(
         self, request: client_pb2.CancelRequest, caller: Caller, context: Context
     ) -> client_pb2.CancelResponse:
-        await self._find(request.id, caller, "operate")
+        await self._outline(request.id, caller, "operate")
         reason = as_text(request.reason) or None
         async with acting(self._store, caller, reason) as act:
             await act.run(calls.cancel(request.id, reason))
@@ -98,6 +98,13 @@ class JobsService(client_pb2_grpc.JobsServicer):
         if info is None or not caller.may(scope, info.queue):
             raise JobNotFound(f"there is no trace of job {job_id}")
         return info
+
+    async def _outline(self, job_id: int, caller: Caller, scope: str) -> Outline:
+        """The same without its payload."""
+        outline = await self._store.run(calls.outline(job_id))
+        if outline is None or not caller.may(scope, outline.queue):
+            raise JobNotFound(f"there is no trace of job {job_id}")
+        return outline
 
 
 class _OneStore(Stores):

@@ -20,6 +20,7 @@ from faultline.remote.serving.desk import Desk
 from faultline.remote.serving.gate import Gate
 from faultline.remote.serving.jobs import JobsService
 from faultline.remote.serving.keyed import KeyedHealth, KeyedReflection
+from faultline.remote.serving.receiving import KeyFirst
 from faultline.remote.serving.workers import WorkersService
 from faultline.rpc.v1 import client_pb2, client_pb2_grpc, worker_pb2, worker_pb2_grpc
 from faultline.server.config import ServerConfig, Tls
@@ -70,9 +71,10 @@ class GrpcServer:
     async def start(self) -> int:
         """Listen; answers the port, which is known by then also if it was 0."""
         self._server = grpc.aio.server(options=self.config.options())
-        worker_pb2_grpc.add_WorkersServicer_to_server(self.workers, self._server)  # type: ignore[no-untyped-call]
-        client_pb2_grpc.add_JobsServicer_to_server(self.jobs, self._server)  # type: ignore[no-untyped-call]
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        services: Any = KeyFirst(self._server)
+        worker_pb2_grpc.add_WorkersServicer_to_server(self.workers, services)  # type: ignore[no-untyped-call]
+        client_pb2_grpc.add_JobsServicer_to_server(self.jobs, services)  # type: ignore[no-untyped-call]
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, services)
         if self.config.reflection:
             names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflected = KeyedReflection(self.gate, names)

@@ -1,0 +1,95 @@
+"""Receiving: a call's message is read once its caller is known, and large ones so many at a time.
+
+gRPC's library reads the message of a unary call before it calls the method: without a key, 100 calls on one
+connection that never end theirs took 400 MB. So unary methods are registered as methods with a stream of
+requests, which on the wire is the same, and read their one message themselves.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import grpc
+
+from faultline.remote.serving.problems import MALFORMED, TOO_SLOW, TurnedAway
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+LARGE_BYTES: Final = 65_536
+"""A message over it keeps its place until its call has ended: it is held in memory for as long."""
+
+
+class Receiving:
+    """Places for messages that are being read, in all and for each name; the next call waits for one."""
+
+    def __init__(self, most: int, per_name: int, seconds_max: float) -> None:
+        self._all = asyncio.Semaphore(most)
+        self._per_name = per_name
+        self._of_name: dict[str, tuple[asyncio.Semaphore, set[object]]] = {}
+        self._seconds_max = seconds_max
+
+    @asynccontextmanager
+    async def message(self, context: Context, name: str) -> AsyncIterator[Any]:
+        """The one message of a unary call."""
+        mine, users = self._of_name.setdefault(name, (asyncio.Semaphore(self._per_name), set()))
+        me = object()
+        users.add(me)
+        held: list[asyncio.Semaphore] = []
+        try:
+            yield await self._read(context, (mine, self._all), held)
+        finally:
+            _release(held)
+            users.discard(me)
+            if not users:
+                self._of_name.pop(name, None)
+
+    async def _read(
+        self, context: Context, places: Sequence[asyncio.Semaphore], held: list[asyncio.Semaphore]
+    ) -> Any:
+        try:
+            async with asyncio.timeout(self._seconds_max):
+                for place in places:  # the name's own first: those of one name never wait in the others' way
+                    await place.acquire()
+                    held.append(place)
+                message = await context.read()
+        except TimeoutError:
+            raise TurnedAway(TOO_SLOW, f"no message came in {self._seconds_max:g} s") from None
+        if message is grpc.aio.EOF:
+            raise TurnedAway(MALFORMED, "a call brings one message; this one brought none")
+        if message.ByteSize() <= LARGE_BYTES:
+            _release(held)
+        return message
+
+
+def _release(held: list[asyncio.Semaphore]) -> None:
+    while held:
+        held.pop().release()
+
+
+class KeyFirst:
+    """Registers a service with a server: its methods are called before their message is read."""
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self._server = server
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[Any]) -> None:
+        """Nothing: the same methods come by their names as well."""
+
+    def add_registered_method_handlers(self, service: str, methods: Mapping[str, Any]) -> None:
+        """Take these methods, the unary ones as such that read for themselves."""
+        named = {name: _unread(method) for name, method in methods.items()}
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, named),))
+        self._server.add_registered_method_handlers(service, named)
+
+
+def _unread(method: Any) -> Any:
+    how = {
+        "request_deserializer": method.request_deserializer,
+        "response_serializer": method.response_serializer,
+    }
+    if method.request_streaming:
+        return method
+    if method.response_streaming:
+        return grpc.stream_stream_rpc_method_handler(method.unary_stream, **how)
+    return grpc.stream_unary_rpc_method_handler(method.unary_unary, **how)
