@@ -5,6 +5,7 @@ from proof.mutants.mutant import Mutant, Patch
 BEFORE = "tests/server/test_before_the_key.py"
 WHO = "tests/api/test_s2_who_may_do_what.py"
 ACCESS = "tests/remote/test_access.py"
+RECEIVING = "tests/remote/test_receiving.py"
 
 MUTANTS = (
     Mutant(
@@ -15,6 +16,16 @@ MUTANTS = (
         "health is watched without a key", "G15",
         f"{BEFORE}::test_health_watch_and_reflection_take_a_key_and_check_does_not",
         (Patch("remote/serving/server.py", "KeyedHealth(self.gate)", "health.aio.HealthServicer()"),),
+    ),
+    Mutant(
+        "requests wait on one connection without end", "G13",
+        f"{BEFORE}::test_requests_that_come_all_at_once_are_bounded",
+        (Patch("server/protocol.py", "len(self.pipeline) >= self.limits.pipelined_max", "False"),),
+    ),
+    Mutant(
+        "a message is read before its caller is known", "G15",
+        f"{RECEIVING}::test_a_call_without_a_key_is_ended_before_its_message_is_there",
+        (Patch("remote/serving/server.py", "KeyFirst(self._server)", "self._server"),),
     ),
     Mutant(
         "a connection needs no key to stay", "G13",

@@ -246,3 +246,23 @@ async def _until_closed(reader):
             pass
     except ConnectionError:
         pass
+
+
+def test_connections_without_a_key_leave_room_for_others_from_wherever_they_come(served):
+    async def test(place):
+        hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+        crowd = []
+        for number in range(24):
+            here = (f"127.0.0.{2 + number % 8}", 0)
+            _, writer = await asyncio.open_connection("127.0.0.1", place.server.port, local_addr=here)
+            writer.write(hello)
+            crowd.append(writer)
+        connections = place.server.gate.connections
+        async with asyncio.timeout(30):
+            while connections.closed["unadmitted"] < 19:  # noqa: ASYNC110 - a look each second
+                await asyncio.sleep(0.05)
+        assert await place.place().submit() > 0
+        for writer in crowd:
+            writer.close()
+
+    served(test, connections_max=24, unadmitted_max=5, unadmitted_seconds_max=600)

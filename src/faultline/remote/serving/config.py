@@ -48,6 +48,8 @@ class GrpcConfig:
     """A worker has two, its pacemaker's with it. Beyond it a new one is hung up on until others have gone."""
     connections_per_address: int = 2_000
     """Of one address that is no proxy; past it those without an admitted call are closed first."""
+    unadmitted_max: int = 1_000
+    """Connections without an admitted call, of all addresses; past it the oldest of them are closed."""
     sessions_max: int = 2_000
     sessions_per_key: int = 500
     unanswered_max: int = 32

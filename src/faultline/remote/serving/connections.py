@@ -44,6 +44,7 @@ class Connections:
             config.connections_per_address, config.proxies, behind_proxy=config.behind_proxy
         )
         self._seconds_max = config.unadmitted_seconds_max
+        self._unadmitted_max = config.unadmitted_max
         self._clock = clock
         self._known: dict[int, Connection] = {}
         self._admitted: set[Peer] = set()
@@ -69,12 +70,20 @@ class Connections:
         self._known = {one.inode: one for one in self._sockets(port)}
         self._admitted &= {one.peer for one in self._known.values() if one.peer is not None}
         of_address: dict[str, list[Connection]] = {}
+        unadmitted: list[Connection] = []
         for one in sorted(self._known.values(), key=lambda known: known.since):
             if one.peer is None:
                 continue
             of_address.setdefault(one.peer[0], []).append(one)
-            if one.peer not in self._admitted and self._clock() - one.since > self._seconds_max:
+            if one.peer in self._admitted:
+                continue
+            if self._clock() - one.since > self._seconds_max:
                 self._close(one, "unadmitted")
+            else:
+                unadmitted.append(one)
+        # However many addresses they come from: the others are for those who show a key, at once as a rule.
+        for one in unadmitted[: max(0, len(unadmitted) - self._unadmitted_max)]:
+            self._close(one, "unadmitted")
         for address, theirs in of_address.items():
             most = self._allowance.of(address)
             if most is not None and len(theirs) > most:
