@@ -83,3 +83,16 @@ def test_whoever_asks_for_it_gets_the_others_too(store, damaged):
 
     assert found == {job + 1: None, job: told, job - 1: None}
     assert store.run(calls.get(job)).damage == told
+
+
+def test_a_large_document_that_is_none_is_told_by_show_and_parsed_by_no_list(store, database):
+    """To parse a mebibyte takes a third of a second, and a page holds 500 jobs."""
+    enqueue(store)
+    job = enqueue(store, args='{"a":"' + "x" * 5_000 + '"}')
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute(LOOSE)
+        conn.execute("update faultline.active set args = left(args, 4000) where id = %s", [job])
+
+    assert {known.id: known.damage for known in store.run(calls.find_jobs())} == {job: None, job - 1: None}
+    assert store.run(calls.get(job)).damage == "its args are no JSON document"
+    assert store.run(calls.get(job - 1)).damage is None

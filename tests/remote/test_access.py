@@ -397,3 +397,22 @@ def test_s2_no_refusal_is_recorded_of_a_lease_that_was_never_given(served):
         assert await place.store.run(calls.refusals()) == []
 
     served(test)
+
+
+def test_a_worker_number_that_is_not_there_is_no_number(served):
+    """The row of a worker may be gone, pruned or lost with a failover: it goes on with a new number."""
+    unknown = 2**31 - 1
+
+    async def test(place):
+        way = place.place()
+        hello = worker_pb2.Hello(protocol=1, name="w", queues=["default"], worker=unknown)
+        assert 0 < (await way.ask(way.workers.Start, hello)).worker < unknown
+        beat = worker_pb2.HeartbeatRequest(beat=worker_pb2.Beat(id=1), worker=unknown)
+        assert not (await way.ask(way.workers.Heartbeat, beat)).HasField("trouble")
+        lease = worker_pb2.LeaseRequest(ask=worker_pb2.Ask(id=1, room=1, queues=["default"]), worker=unknown)
+        assert not (await way.ask(way.workers.Lease, lease)).HasField("trouble")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await way.ask(way.workers.Stop, worker_pb2.StopRequest(worker=unknown))
+        assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+    served(test)

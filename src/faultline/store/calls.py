@@ -431,7 +431,7 @@ def worker_started(
 
 def worker_key(worker: int) -> Call[tuple[Any, ...] | None]:
     """The name of the API key it came with, in a row of one; None when there is no such worker."""
-    return Call("worker_key", {"worker": worker}, read=rows.first)
+    return Call("worker_key", {"worker": worker}, read=rows.maybe_first)
 
 
 def worker_stopped(worker: int) -> Call[None]:

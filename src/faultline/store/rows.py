@@ -245,6 +245,10 @@ def first(rows: list[Row]) -> Row:
     return rows[0]
 
 
+def maybe_first(rows: list[Row]) -> Row | None:
+    return rows[0] if rows else None
+
+
 def ids(rows: list[Row]) -> list[int]:
     return [row[0] for row in rows]
 
