@@ -15,7 +15,20 @@ MUTANTS = (
     Mutant(
         "health is watched without a key", "G15",
         f"{BEFORE}::test_health_watch_and_reflection_take_a_key_and_check_does_not",
-        (Patch("remote/serving/server.py", "KeyedHealth(self.gate)", "health.aio.HealthServicer()"),),
+        (Patch(
+            "remote/serving/keyed.py",
+            "caller = await self._gate.who(context)\n            with self._gate.passing(caller, WAIT):\n"
+            "                async with self",
+            "caller = LOOPBACK\n            with self._gate.passing(caller, WAIT):\n                async with self",
+        ),
+        Patch(
+            "remote/serving/keyed.py", "self._gate.while_known(context, super().Watch(request, context))",
+            "super().Watch(request, context)",
+        ),
+        Patch(
+            "remote/serving/keyed.py", "from faultline.remote.serving.problems",
+            "from faultline.access import LOOPBACK\nfrom faultline.remote.serving.problems",
+        )),
     ),
     Mutant(
         "requests wait on one connection without end", "G13",
