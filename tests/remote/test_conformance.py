@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from faultline.errors import FaultlineError
+from faultline.errors import FaultlineError, NotAuthenticated
 from faultline.remote.conformance.of_a_server import CHECKS
 from faultline.remote.conformance.run import check_server
 from faultline.store import calls
@@ -44,6 +44,19 @@ def verdicts(shared):
 @pytest.mark.parametrize("name", [check.name for check in CHECKS])
 def test_the_server_keeps_the_protocol(verdicts, name):
     assert (verdicts[name].word, verdicts[name].told) == ("kept", "")
+
+
+@pytest.mark.parametrize("key", [None, "flk_wrong"])
+def test_without_a_key_that_opens_nothing_is_checked_and_nothing_is_told_broken(shared, key):
+    told = []
+
+    async def main():
+        async with serving(shared, trust_loopback=False) as place:
+            await check_server(place.target, key, told.append)
+
+    with pytest.raises(NotAuthenticated, match=r"so nothing was checked: .* in FAULTLINE_API_KEY"):
+        asyncio.run(main())
+    assert told == []
 
 
 def test_a_verdict_can_be_printed(verdicts):

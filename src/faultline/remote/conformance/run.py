@@ -9,7 +9,7 @@ from typing import Final
 
 import grpc
 
-from faultline.errors import ConfigError
+from faultline.errors import ConfigError, NotAuthenticated
 from faultline.remote.conformance import of_a_server, of_a_worker
 from faultline.remote.conformance.exam import Exam
 from faultline.remote.conformance.talk import Place
@@ -35,6 +35,7 @@ async def check_server(
     )
     async with channel:
         await _connect(channel, target)
+        await _let_in(Place(channel, key), target)
         verdicts = []
         for check in of_a_server.CHECKS:  # each in a queue of its own
             verdicts.append(await check.judge(Place(channel, key)))
@@ -50,6 +51,18 @@ async def _connect(channel: grpc.aio.Channel, target: str) -> None:
         raise ConfigError(
             f"no gRPC server answers at {target}; check the URL, and whether it wants TLS"
         ) from None
+
+
+async def _let_in(place: Place, target: str) -> None:
+    """Refuse a key that opens nothing: every check would be broken, and tell nothing of the server."""
+    try:
+        await place.info(1)
+    except grpc.aio.AioRpcError as fault:
+        if fault.code() == grpc.StatusCode.UNAUTHENTICATED:
+            raise NotAuthenticated(
+                f"the server at {target} refused the key, so nothing was checked: {fault.details()}. Give "
+                "one with the scopes work, enqueue and read in FAULTLINE_API_KEY or by --key-file"
+            ) from None
 
 
 async def check_worker(
