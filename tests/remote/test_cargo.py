@@ -120,7 +120,8 @@ def test_s7_asks_for_a_thousand_large_jobs_by_many_sessions_take_60_megabytes_at
         talks = [place.stream() for place in places]
         for talk, place in zip(talks, places, strict=True):
             await talk.say(hello=place.hello())
-        await asyncio.sleep(1.0)
+        for talk in talks:
+            await talk.hear("welcome")
         before = _peak(running)
         for talk in talks:
             for number in range(8):

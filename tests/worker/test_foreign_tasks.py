@@ -55,7 +55,7 @@ def test_a_mistyped_task_is_told_and_keeps_nobody_from_the_others(database, stor
     assert {state_of(store, job) for job in lost} == {"queued"}
     assert {store.run(calls.get(job)).attempt for job in lost} == {0}
     told = [record.getMessage() for record in caplog.records if "no task uors" in record.getMessage()]
-    assert len(told) == 2  # once a minute for each worker
+    assert 1 <= len(told) <= 2  # once a minute for each worker that met one: a claim may take all ten
     assert "default" in told[0]
 
 

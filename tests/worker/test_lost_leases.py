@@ -83,7 +83,7 @@ def test_a_taken_job_is_stopped_and_says_nothing_more(database, store):
         assert ended.wait(30)
 
     assert state_of(store, job) == "running"
-    assert outcomes(store, job) == []
+    assert outcomes(store, job) == ["expired"]  # what the takeover wrote, and no more
     assert store.run(calls.refusals(job)) == []
 
 

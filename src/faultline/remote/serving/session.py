@@ -102,27 +102,35 @@ class Session:
     # what goes out
 
     async def _write(self) -> None:
-        while True:
-            going = await self._out.get()
-            if going is None:
-                return
-            if isinstance(going, Exception):
-                raise going
-            try:
-                async with asyncio.timeout(self._patience() if going.jobs else None):
-                    await self.context.write(going.message)
-            except TimeoutError:
-                self._undelivered(going)
-                raise TurnedAway(TOO_SLOW, "the jobs that were asked for are not being read") from None
-            except BaseException:
-                self._undelivered(going)
-                raise
-            if going.load is not None:
-                going.load.release()
-            if going.kind == "wake":
-                self._wakes.discard(going.message.notice.wake)
-            elif going.kind:
-                self._unanswered[going.kind] -= 1
+        while await self._write_one():
+            pass
+
+    async def _write_one(self) -> bool:
+        """Write the next message; False when there is none to come.
+
+        On its own, since a loop would hold the last message, a mebibyte of jobs, until the next one.
+        """
+        going = await self._out.get()
+        if going is None:
+            return False
+        if isinstance(going, Exception):
+            raise going
+        try:
+            async with asyncio.timeout(self._patience() if going.jobs else None):
+                await self.context.write(going.message)
+        except TimeoutError:
+            self._undelivered(going)
+            raise TurnedAway(TOO_SLOW, "the jobs that were asked for are not being read") from None
+        except BaseException:
+            self._undelivered(going)
+            raise
+        if going.load is not None:
+            going.load.release()
+        if going.kind == "wake":
+            self._wakes.discard(going.message.notice.wake)
+        elif going.kind:
+            self._unanswered[going.kind] -= 1
+        return True
 
     def _patience(self) -> float:
         """Seconds in which jobs have to be read: their leases run, and they take room that others want."""
