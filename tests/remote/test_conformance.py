@@ -48,7 +48,7 @@ def test_the_server_keeps_the_protocol(verdicts, name):
 
 @pytest.mark.parametrize("key", [None, "flk_wrong"])
 def test_without_a_key_that_opens_nothing_is_checked_and_nothing_is_told_broken(shared, key):
-    told = []
+    told: list[object] = []
 
     async def main():
         async with serving(shared, trust_loopback=False) as place:
