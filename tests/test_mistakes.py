@@ -10,7 +10,6 @@ from faultline import Constant, Exponential, Faultline, Retry, bury
 from faultline.config import Settings
 from faultline.errors import (
     BadName,
-    CannotConnect,
     ConfigError,
     FaultlineError,
     InputError,
@@ -75,7 +74,7 @@ def mistakes():
             "SQLAlchemy's form of a URL; Faultline takes it without that: postgresql://app@db/shop",
         ),
         "another database": (lambda: Faultline("mysql://db/shop"), ConfigError, "works on PostgreSQL"),
-        "no DSN at all": (lambda: Faultline("localhost/shop").get(1), CannotConnect, "neither a URL"),
+        "no DSN at all": (lambda: Faultline("localhost/shop").get(1), ConfigError, "neither a URL"),
         "a number as a DSN": (lambda: Faultline(5432), ConfigError, "a DSN is a str"),
         "in the environment": (
             lambda: Settings.read(environment={"FAULTLINE_DSN": "postgresql+psycopg2://db/shop"}),

@@ -213,11 +213,13 @@ def test_a_file_must_be_there_and_young(run, tmp_path, monkeypatch):
     assert run("health", "--alive", "--alive-within", "40000d").exit_code == 0
 
 
-def test_a_leader_that_does_nothing_is_not_healthy(on, store, clock):
-    """Somebody asks for the lead again and again, and does none of the chores."""
+@pytest.mark.parametrize("did_them_once", [True, False])
+def test_a_leader_that_does_nothing_is_not_healthy(on, store, clock, did_them_once):
+    """A worker asks for the lead again and again, and does none of the chores, or never did."""
     store.run(calls.round_(SECOND))
     store.run(calls.lead(7))
-    store.run(calls.floors())
+    if did_them_once:
+        store.run(calls.floors())
     assert on("health").exit_code == 0
     clock.advance(minutes=10)
     store.run(calls.round_(SECOND))

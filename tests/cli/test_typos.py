@@ -130,3 +130,11 @@ def test_the_states_of_the_command_line_are_those_that_the_view_tells():
 
     # Of the ledger the view tells the last entry of a job that ended otherwise than dead.
     assert told | {"succeeded", "cancelled"} == set(JobState)
+
+
+def test_a_dsn_that_is_none_is_not_understood_and_nothing_was_tried(on):
+    told = on("--dsn", "postgres//app@db/shop", "jobs", "list")
+
+    assert told.exit_code == 2
+    assert "neither a URL" in told.stderr
+    assert "--dsn" in told.stderr

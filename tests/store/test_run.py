@@ -10,7 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from faultline.errors import CannotConnect, SchemaMissing, SchemaOutdated, SchemaTooNew
+from faultline.errors import CannotConnect, ConfigError, SchemaMissing, SchemaOutdated, SchemaTooNew
 from faultline.store import calls
 from faultline.store.run import AsyncStore, Store
 from faultline.store.sources import LATEST
@@ -52,7 +52,7 @@ def test_a_server_that_is_not_there_is_told_in_one_line():
 
 
 def test_a_dsn_that_cannot_be_read_is_told():
-    with pytest.raises(CannotConnect, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot be read"):
         Store("hots=localhost").run(calls.get(1))
 
 

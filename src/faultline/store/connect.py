@@ -35,14 +35,14 @@ def conninfo(dsn: str, name: str = "faultline") -> str:
         "client_encoding": "UTF8",  # without one, a database in SQL_ASCII would give bytes for text
     }
     if "=" not in dsn and "://" not in dsn:
-        raise errors.CannotConnect(
+        raise errors.ConfigError(
             "the DSN is neither a URL, such as postgresql://user@host/database, nor pairs, such as host=db "
-            "dbname=shop; check FAULTLINE_DSN"
+            "dbname=shop; check FAULTLINE_DSN, dsn=... or --dsn"
         )
     if _password_is_not_escaped(dsn):
-        raise errors.CannotConnect(
+        raise errors.ConfigError(
             "the DSN's password holds a character that a URL needs escaped, %40 for @ and %2F for /; "
-            "check FAULTLINE_DSN"
+            "check FAULTLINE_DSN, dsn=... or --dsn"
         )
     try:
         known = psycopg.conninfo.conninfo_to_dict(dsn)
@@ -50,7 +50,9 @@ def conninfo(dsn: str, name: str = "faultline") -> str:
     except psycopg.ProgrammingError as fault:
         # libpq quotes what it could not read, which may be half a password: so no quotes, and no cause.
         reason = _QUOTED.sub("...", str(fault).strip())
-    raise errors.CannotConnect(f"the DSN {redact(dsn)!r} cannot be read: {reason}; check FAULTLINE_DSN")
+    raise errors.ConfigError(
+        f"the DSN {redact(dsn)!r} cannot be read: {reason}; check FAULTLINE_DSN, dsn=... or --dsn"
+    )
 
 
 def _password_is_not_escaped(dsn: str) -> bool:
@@ -93,7 +95,8 @@ def cannot_connect(dsn: str, fault: psycopg.Error) -> Exception:
     if "permission denied" in str(fault):
         return named(fault)
     return errors.CannotConnect(
-        f"cannot connect to {redact(dsn)}: {said[-1].strip()}; check FAULTLINE_DSN and that the server runs"
+        f"cannot connect to {redact(dsn)}: {said[-1].strip()}; check FAULTLINE_DSN, dsn=... or "
+        "--dsn, and that the server runs"
     )
 
 

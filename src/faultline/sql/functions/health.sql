@@ -1,5 +1,5 @@
 -- What a health check asks: how long ago the last round was (null: never), how far the slowest queue is behind, and how long ago
--- the leader's chores were done (null: never).
+-- the leader's chores were done, or the first leader came if they never were (null: no leader came yet).
 -- A paused queue is behind on purpose and does not count.
 create function faultline.health()
 returns table (round_age_seconds double precision, lag_seconds double precision, chores_age_seconds double precision)

@@ -15,7 +15,9 @@ begin
   update faultline.rounds as row
   set term = row.term + (row.leader is distinct from lead.worker)::int,
       leader = lead.worker,
-      leads_until = moment + lead.lead_for
+      leads_until = moment + lead.lead_for,
+      -- Counted from the first lead on: a leader that never did a chore is noticed like one that stopped doing them.
+      chores_at = case when row.chores_at = '-infinity' then moment else row.chores_at end
   from (
     select free.only_row
     from faultline.rounds as free
