@@ -4,6 +4,7 @@ from proof.mutants.mutant import Mutant, Patch, worker
 
 WORKER = "tests/remote_worker/test_worker.py"
 OUTAGE = "tests/remote_worker/test_outage.py"
+FOREIGN = "tests/remote_worker/test_foreign_tasks.py"
 FROZEN = "tests/remote_worker/test_frozen_replica.py"
 
 MUTANTS = (
@@ -44,6 +45,32 @@ MUTANTS = (
         "a stream to a frozen replica is kept", "G5",
         f"{FROZEN}::test_a_silent_stream_is_left_for_the_next_replica",
         (Patch("remote/session.py", "if self._heard_at < asked_at and not held_up:", "if False:"),),
+    ),
+    Mutant(
+        "an Ask excepts tasks and gets their jobs", "G13",
+        f"{FOREIGN}::test_two_apps_on_one_queue_put_off_none_of_each_others_jobs",
+        (Patch("remote/serving/assigning.py", "        except_tasks=wish.except_tasks,\n", ""),),
+    ),
+    Mutant(
+        "a worker over a server excepts no task", "G13",
+        f"{FOREIGN}::test_two_apps_on_one_queue_put_off_none_of_each_others_jobs",
+        (Patch("remote/line.py", '"others_serve": self._others_serve,', '"others_serve": self._nothing,'),),
+    ),
+    Mutant(
+        "a wake-up ends with an Ask that excepts its task", "G13",
+        "tests/remote/test_excepted_tasks.py::test_a_job_that_one_ask_excepts_comes_to_the_next_that_waits",
+        (Patch(
+            "remote/serving/assigning.py", "self._bell.pass_on_excepted(waiter)", "pass",
+        ),),
+    ),
+    Mutant(
+        "an Ask may except any number of tasks, by any name", "G13",
+        "tests/remote/test_excepted_tasks.py"
+        "::test_tasks_that_an_ask_cannot_except_are_refused_by_name_and_nothing_is_claimed",
+        (Patch(
+            "remote/serving/desk.py", "except_tasks=self._excepted(ask.except_tasks)",
+            "except_tasks=list(ask.except_tasks)",
+        ),),
     ),
     Mutant(
         "a claim that a server did not answer is not asked for again", "G8",

@@ -33,6 +33,56 @@ def test_a_ring_wakes_the_first_in_line_and_it_lets_the_next_look():
     asyncio.run(main())
 
 
+def _rung_in_turn(bell, queue, waiters):
+    """The places of those who are let look at a ring, when none of them finds anything."""
+    turns: list[int] = []
+    bell.ring(queue)
+    while new := [place for place, waiter in enumerate(waiters) if waiter.rung and place not in turns]:
+        for place in new:
+            bell.pass_on_excepted(waiters[place])
+        turns += new
+    return turns
+
+
+def test_who_excepts_a_task_lets_those_look_who_take_it():
+    """Or a job would wait for the poll behind a worker that does not know its task."""
+
+    async def main():
+        bell, here = Bell(), ExitStack()
+        excepted = [["mail.send"], ["mail.send"], ["mail.send", "mail.fetch"], [], ["mail.fetch"], []]
+        waiters = [Waiter(["mail"], tasks) for tasks in excepted]
+        for waiter in waiters:
+            here.enter_context(bell.present(waiter))
+        tasks = [asyncio.create_task(bell.wait(waiter, 5.0)) for waiter in waiters]
+        await asyncio.sleep(0)
+
+        # The second and third would find nothing either; the fourth takes everything, so there is nothing.
+        assert _rung_in_turn(bell, "mail", waiters) == [0, 3]
+        for waiter in waiters:
+            waiter.end()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(main())
+
+
+def test_a_ring_that_all_except_ends_with_the_last():
+    async def main():
+        bell, here = Bell(), ExitStack()
+        waiters = [Waiter(["mail"], [f"task{place}", "unknown"]) for place in range(4)]
+        for waiter in waiters:
+            here.enter_context(bell.present(waiter))
+        tasks = [asyncio.create_task(bell.wait(waiter, 5.0)) for waiter in waiters]
+        await asyncio.sleep(0)
+
+        # What the first two both except is only "unknown", and the others except that too.
+        assert _rung_in_turn(bell, "mail", waiters) == [0, 1]
+        for waiter in waiters:
+            waiter.end()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(main())
+
+
 def test_a_ring_while_one_looks_is_not_lost():
     async def main():
         bell = Bell()

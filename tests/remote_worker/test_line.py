@@ -1,15 +1,25 @@
 """A line to a server: it knows every call a worker makes, and says what the database would say."""
 
+import asyncio
 import inspect
 import re
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from faultline.config import WorkerConfig
-from faultline.errors import CannotConnect, FaultlineError, InputError, LeaseLost, ServerUnavailable
+from faultline.errors import (
+    CannotConnect,
+    ConfigError,
+    FaultlineError,
+    InputError,
+    LeaseLost,
+    ServerUnavailable,
+)
 from faultline.lease import Lease
 from faultline.remote import outcomes, words
 from faultline.remote.address import Address
@@ -19,6 +29,7 @@ from faultline.rpc.v1 import worker_pb2 as rpc
 from faultline.rpc.v1.problem_pb2 import Problem
 from faultline.store import calls
 from faultline.worker import cancels, feeder, settle, settler, telling, worker
+from faultline.worker.unfit import LEFT_MAX
 
 LEASES = [Lease(number, number + 10, uuid4(), 15.0, 0.0) for number in range(3)]
 
@@ -157,3 +168,41 @@ def test_a_claim_in_trouble_says_whether_it_may_have_been_granted():
     for unknown, error in ((True, ServerUnavailable), (False, CannotConnect)):
         with pytest.raises(error):
             words.claimed(rpc.Assignments(trouble=rpc.Trouble(unknown=unknown)), timedelta(seconds=1))
+
+
+def test_tasks_are_excepted_only_as_far_as_the_server_takes_them():
+    """One of an earlier version takes none, and knows no call that says whether others serve a queue."""
+    claim = calls.claim(
+        ["default"], 5, lease=timedelta(seconds=15), claim=uuid4(), except_tasks=["one", "two", "three"]
+    ).args
+    plain = calls.claim(["default"], 5, lease=timedelta(seconds=15), claim=uuid4()).args
+
+    assert list(words.ask(claim, rpc.Limits(except_tasks_max=50)).except_tasks) == ["one", "two", "three"]
+    assert list(words.ask(claim, rpc.Limits(except_tasks_max=2)).except_tasks) == ["one", "two"]
+    assert not words.ask(claim, rpc.Limits()).except_tasks
+    assert not words.ask(plain, rpc.Limits(except_tasks_max=50)).except_tasks
+
+
+@pytest.mark.parametrize(("most", "others"), [(0, False), (LEFT_MAX - 1, False), (LEFT_MAX, True)])
+def test_a_task_is_left_to_others_only_where_every_exception_is_taken(most, others):
+    """Else its jobs are put off: given back at once, they would come again at once."""
+    asked = []
+
+    async def answer(method, request):
+        asked.append(method)
+        return rpc.OthersServeResponse(others=True)
+
+    exchange: Any = SimpleNamespace(call=answer, limits=rpc.Limits(except_tasks_max=most))
+    line = RemoteLine(exchange, WorkerConfig())
+
+    assert asyncio.run(line.run(calls.others_serve("default", 1))) is others
+    assert asked == ["OthersServe"] * others
+
+
+def test_a_server_that_knows_no_such_call_is_an_earlier_one():
+    async def answer(method, request):
+        raise ConfigError("the server refused: Method not found!")
+
+    exchange: Any = SimpleNamespace(call=answer, limits=rpc.Limits(except_tasks_max=50))
+
+    assert asyncio.run(RemoteLine(exchange, WorkerConfig()).run(calls.others_serve("default", 1))) is False

@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from faultline.config import WorkerConfig
-from faultline.errors import LeaseLost
+from faultline.errors import ConfigError, LeaseLost
 from faultline.remote import outcomes, words
 from faultline.remote.exchange import Exchange
 from faultline.rpc.v1 import worker_pb2 as rpc
 from faultline.store.call import Call, Row
 from faultline.store.line import Taker
+from faultline.worker.unfit import LEFT_MAX
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ class RemoteLine:
             # Asked about tasks that nobody knows, to give their jobs up after a day: the server does that.
             "get_outline": self._nothing,
             "history": self._nothing,
-            "others_serve": self._nothing,  # an Ask cannot except a task, so its jobs are put off instead
+            "others_serve": self._others_serve,
             "recoveries": self._recoveries,
             "zombies": self._zombies,
             **dict.fromkeys(outcomes.SINGLES, self._settle),
@@ -87,7 +88,7 @@ class RemoteLine:
         return [((await self._exchange.hello(hello)).worker,)]
 
     async def _claim(self, call: Call[Any]) -> list[Row]:
-        asked = rpc.FromWorker(ask=words.ask(call.args, self._exchange.limits.room_max))
+        asked = rpc.FromWorker(ask=words.ask(call.args, self._exchange.limits))
         return words.claimed(await self._exchange.ask(asked), self._config.lease_for)
 
     async def _beat(self, call: Call[Any]) -> list[Row]:
@@ -124,6 +125,16 @@ class RemoteLine:
         proof = rpc.Proof(job_id=args["job_id"], token=args["token"], claim=args["claim"].bytes)
         response = await self._exchange.call("Outcome", rpc.OutcomeRequest(leases=[proof]))
         return [(words.ENDS.get(response.ends[0], "gone"),)]
+
+    async def _others_serve(self, call: Call[Any]) -> list[Row]:
+        """No, where the server takes fewer exceptions than a worker makes: their jobs are put off instead."""
+        if self._exchange.limits.except_tasks_max < LEFT_MAX:
+            return []
+        request = rpc.OthersServeRequest(worker=call.args["worker"], queue=call.args["queue"])
+        try:
+            return [((await self._exchange.call("OthersServe", request)).others,)]
+        except ConfigError:  # another replica took over meanwhile, of an earlier version
+            return []
 
     async def _recoveries(self, call: Call[Any]) -> list[Row]:
         request = rpc.FiguresRequest(granted=words.names(call.args))

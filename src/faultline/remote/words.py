@@ -47,15 +47,16 @@ def milliseconds(duration: timedelta) -> int:
 # claims
 
 
-def ask(args: Args, room_max: int) -> rpc.Ask:
+def ask(args: Args, limits: rpc.Limits) -> rpc.Ask:
     begins = zip(args["lanes"].values, args["places"].values, strict=True) if "lanes" in args else ()
     return rpc.Ask(
-        room=min(args["room"], room_max or args["room"]),
+        room=min(args["room"], limits.room_max or args["room"]),
         queues=args["queues"].values,
         claim=args["claim"].bytes,
         again=args["again"],
         begins=[rpc.Begin(lane=lane, place=place) for lane, place in begins],
         trace=args.get("trace") or "",
+        except_tasks=args["except_tasks"].values[: limits.except_tasks_max] if "except_tasks" in args else (),
     )
 
 

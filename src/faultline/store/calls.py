@@ -174,7 +174,7 @@ def outcome(lease: Lease) -> Call[str]:
     return Call("outcome", lease.proof, read=rows.one)
 
 
-def others_serve(queue: str, worker: int) -> Call[bool]:
+def others_serve(queue: str, worker: int | None) -> Call[bool]:
     return Call("others_serve", {"queue": queue, "worker": worker}, read=rows.is_so)
 
 

@@ -5,7 +5,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from faultline.errors import ConfigError
+from faultline.bounds import check_task_name
+from faultline.errors import BadName, ConfigError
 from faultline.outcome import Snooze
 from faultline.task import Registry, TaskSpec
 from faultline.telemetry.seldom import Seldom
@@ -31,8 +32,11 @@ class Unfit:
         self._left: dict[str, float] = {}
 
     def leave(self, task: str) -> bool:
-        """Claim no jobs of this task for a while; False where there are too many such tasks."""
-        if task not in self._left and len(self._left) >= LEFT_MAX:
+        """Claim no jobs of this task for a while; False where there are too many such tasks.
+
+        False as well for a name that no task can have, of a damaged row: no server takes such a name.
+        """
+        if task not in self._left and (len(self._left) >= LEFT_MAX or not _is_name(task)):
             return False
         self._left[task] = time.monotonic() + LEFT_FOR
         return True
@@ -79,6 +83,13 @@ def check_needs(tasks: Registry, queues: Iterable[str]) -> None:
             "%s: job.transaction() seems to be used, and this worker has no DSN, so such jobs are left to "
             "other workers; give it --dsn (FAULTLINE_DSN), or queues without them", _named(seems),
         )  # fmt: skip
+
+
+def _is_name(task: str) -> bool:
+    try:
+        return bool(check_task_name(task))
+    except BadName:
+        return False
 
 
 def _mentions_transaction(spec: TaskSpec) -> bool:

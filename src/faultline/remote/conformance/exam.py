@@ -130,6 +130,8 @@ class Stream:
         self.asked_at.append(time.monotonic())
         if not 1 <= ask.room <= ROOM_MAX:
             self.exam.blame(f"an Ask for {ask.room} jobs; the limit told was {ROOM_MAX}")
+        if ask.except_tasks:
+            self.exam.blame("an Ask excepts tasks; the limit told, except_tasks_max, was 0")
         if ask.id in self.asks:
             self.exam.blame(f"two Asks with the id {ask.id} at once")
         self.asks[ask.id] = (ask, time.monotonic())

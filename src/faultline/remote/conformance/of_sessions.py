@@ -97,6 +97,26 @@ async def check_an_ask_for_more_than_the_limit_ends_the_stream(place: Place) -> 
         same("the status", await talk.ended(), Code.INVALID_ARGUMENT)
 
 
+async def check_an_ask_leaves_the_tasks_it_excepts(place: Place) -> None:
+    async with place.session() as talk:
+        if not talk.welcome.limits.except_tasks_max:
+            return
+        other, ours = await place.submit(task="conformance.other"), await place.submit()
+        answer = await talk.ask(room=10, except_tasks=["conformance.other"])
+        same("the jobs", [job.id for job in answer.jobs], [ours])
+        rest = await talk.ask(room=10)
+        same("the jobs left", [job.id for job in rest.jobs], [other])
+        await talk.settle(*map(done, [*answer.jobs, *rest.jobs]))
+
+
+async def check_an_ask_that_excepts_too_many_tasks_ends_the_stream(place: Place) -> None:
+    async with place.session() as talk:
+        if most := talk.welcome.limits.except_tasks_max:
+            tasks = [f"task{number}" for number in range(most + 1)]
+            await talk.say(ask=worker_pb2.Ask(id=1, room=1, except_tasks=tasks))
+            same("the status", await talk.ended(), Code.INVALID_ARGUMENT)
+
+
 async def check_an_ask_that_waits_is_answered_when_work_comes(place: Place) -> None:
     async with place.session() as talk:
         began = time.monotonic()

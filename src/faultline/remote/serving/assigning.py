@@ -56,6 +56,8 @@ class Wish:
     """The queues its key is for; None for all."""
     trace: str | None = None
     """The span that asks, where the worker traces."""
+    except_tasks: Sequence[str] = ()
+    """Tasks whose jobs are left to other workers."""
     whose: str = ""
     """The key that asks: what is on its way is counted by it."""
 
@@ -85,6 +87,8 @@ class Assigner:
                 found = bool(rows) or wish.again
                 if found:
                     self._bell.pass_on(waiter)
+                else:
+                    self._bell.pass_on_excepted(waiter)
                 if found or not await self._shall_look_again(waiter, before, until):
                     return granted(rows, wish.claim.bytes, wish.lease, wish.timeout, waited_ms, load)
 
@@ -128,6 +132,7 @@ def _claim(wish: Wish) -> Call[list[Row]]:
     claim = calls.claim(
         wish.queues, wish.room, lease=wish.lease, claim=wish.claim, worker=wish.worker, timeout=wish.timeout,
         again=wish.again, begins=wish.begins, trace=wish.trace, bytes_max=CLAIM_BYTES_MAX,
+        except_tasks=wish.except_tasks,
     )  # fmt: skip
     return Call(claim.name, claim.args, read=in_line, raw_moments=True)
 

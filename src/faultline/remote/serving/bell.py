@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -19,10 +19,13 @@ Subscriber = Callable[[str | None], None]
 class Waiter:
     """One Ask that waits for work."""
 
-    __slots__ = ("queues", "rung", "news", "_over")
+    __slots__ = ("queues", "except_tasks", "only", "rung", "news", "_over")
 
-    def __init__(self, queues: Sequence[str]) -> None:
+    def __init__(self, queues: Sequence[str], except_tasks: Iterable[str] = ()) -> None:
         self.queues = tuple(dict.fromkeys(queues))
+        self.except_tasks = frozenset(except_tasks)
+        self.only: frozenset[str] | None = None
+        """Of which tasks the jobs can be that it was rung for; None for any."""
         self.rung = False
         self._over = False
         self.news = asyncio.Event()
@@ -80,12 +83,14 @@ class Bell:
                 self._rings[name] += 1
                 self._wake_first(name)
 
-    def _wake_first(self, queue: str) -> None:
+    def _wake_first(self, queue: str, only: frozenset[str] | None = None) -> None:
         for waiter in self._lines.get(queue, ()):
-            waiter.rung = True
-            waiter.news.set()
-            self._leave(waiter)
-            return
+            if only is None or not only <= waiter.except_tasks:
+                waiter.rung = True
+                waiter.only = only
+                waiter.news.set()
+                self._leave(waiter)
+                return
 
     async def wait(self, waiter: Waiter, seconds: float) -> None:
         """Until it rings, the waiter is let go, or the time is over."""
@@ -105,6 +110,16 @@ class Bell:
         """Who found work, or leaves with a ring unused, lets the next in line look."""
         for queue in waiter.queues:
             self._wake_first(queue)
+
+    def pass_on_excepted(self, waiter: Waiter) -> None:
+        """Who found nothing but excepts tasks lets the next look that takes one of them.
+
+        Each who is woken so excepts fewer of those that are left, so it ends after a few.
+        """
+        if waiter.rung and waiter.except_tasks:
+            left = waiter.except_tasks if waiter.only is None else waiter.only & waiter.except_tasks
+            for queue in waiter.queues if left else ():
+                self._wake_first(queue, left)
 
     def _leave(self, waiter: Waiter) -> None:
         for queue in waiter.queues:

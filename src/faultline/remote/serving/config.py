@@ -56,6 +56,8 @@ class GrpcConfig:
     """Asks, Beats and Results of one session that wait for their answer, each kind for itself."""
     items_max: int = 1_000
     room_max: int = 1_000
+    except_tasks_max: int = 50
+    """Tasks that one Ask may except: each is compared with each job that its claim looks at."""
     jobs_max: int = 10_000
     """Jobs in one SubmitMany."""
     cargo_bytes_max: int = 4 * MIB

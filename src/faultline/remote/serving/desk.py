@@ -58,7 +58,7 @@ class Desk:
         limits = worker_pb2.Limits(
             message_bytes_max=self.config.message_bytes_max, room_max=self.config.room_max,
             wait_ms_max=int(self.config.wait_seconds_max * 1000), items_max=self.config.items_max,
-            unanswered_max=self.config.unanswered_max,
+            unanswered_max=self.config.unanswered_max, except_tasks_max=self.config.except_tasks_max,
         )  # fmt: skip
         return worker_pb2.Welcome(
             worker=worker, protocol=PROTOCOL_VERSION, server_version=__version__, limits=limits, pings=True,
@@ -109,7 +109,16 @@ class Desk:
             wait=min(ask.wait_ms / 1000, self.config.wait_seconds_max), again=ask.again,
             begins={begin.lane: begin.place for begin in ask.begins[:100]}, allowed=caller.queues,
             trace=trace_in(ask.trace), whose=caller.key_id or caller.name,
+            except_tasks=self._excepted(ask.except_tasks),
         )  # fmt: skip
+
+    def _excepted(self, tasks: Sequence[str]) -> Sequence[str]:
+        """Tasks that an Ask excepts, each once; OutOfBounds for too many, BadName for what can be none."""
+        if not tasks:
+            return ()
+        if len(tasks) > (most := self.config.except_tasks_max):
+            raise OutOfBounds(f"except_tasks names {len(tasks)}; an Ask excepts at most {most} tasks")
+        return [bounds.check_task_name(task) for task in dict.fromkeys(tasks)]
 
     async def beat(
         self, beat: worker_pb2.Beat, lease: timedelta, worker: int | None, rights: Rights
@@ -145,6 +154,12 @@ class Desk:
             for lease in named
         ]
         return worker_pb2.OutcomeResponse(ends=ends)
+
+    async def others_serve(self, asked: worker_pb2.OthersServeRequest, caller: Caller) -> bool:
+        """Whether workers other than the one that asks were heard of lately in a queue of its key."""
+        (queue,) = self.queues_of([asked.queue], caller)
+        worker = await self.numbers.named(asked.worker, caller)
+        return await self.store.run(calls.others_serve(queue, worker))
 
     async def figures(self, asked: worker_pb2.FiguresRequest, rights: Rights) -> worker_pb2.FiguresResponse:
         """How soon lost jobs were taken over and how long zombies lived, for a worker's metrics."""

@@ -270,7 +270,7 @@ class Session:
         if self.leaving:
             self._assigned(ask, nothing())
             return
-        waiter = self._waiters[ask.id] = Waiter(wish.queues)
+        waiter = self._waiters[ask.id] = Waiter(wish.queues, wish.except_tasks)
         try:
             granted = await self.desk.assigner.assign(wish, waiter)
         except TROUBLE as trouble:

@@ -109,7 +109,7 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
 
     async def _poll(self, wish: Wish, seconds_max: float) -> Granted:
         """Assign; if the caller goes away meanwhile, what was claimed for it goes back."""
-        waiter = Waiter(wish.queues)
+        waiter = Waiter(wish.queues, wish.except_tasks)
         self._polls.add(waiter)
         alarm = asyncio.get_running_loop().call_later(min(wish.wait, seconds_max), waiter.end)
         claiming = self.spawn(self.desk.assigner.assign(wish, waiter))
@@ -172,6 +172,12 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         self, request: worker_pb2.FiguresRequest, caller: Caller, context: Context
     ) -> worker_pb2.FiguresResponse:
         return await self.desk.figures(request, self._rights(caller))
+
+    @unary("work")
+    async def OthersServe(
+        self, request: worker_pb2.OthersServeRequest, caller: Caller, context: Context
+    ) -> worker_pb2.OthersServeResponse:
+        return worker_pb2.OthersServeResponse(others=await self.desk.others_serve(request, caller))
 
     def _rights(self, caller: Caller) -> Rights:
         return Rights(self.desk.store, caller)

@@ -164,21 +164,23 @@ class Pong(_message.Message):
     def __init__(self, id: _Optional[int] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("message_bytes_max", "room_max", "wait_ms_max", "items_max", "unanswered_max")
+    __slots__ = ("message_bytes_max", "room_max", "wait_ms_max", "items_max", "unanswered_max", "except_tasks_max")
     MESSAGE_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
     ROOM_MAX_FIELD_NUMBER: _ClassVar[int]
     WAIT_MS_MAX_FIELD_NUMBER: _ClassVar[int]
     ITEMS_MAX_FIELD_NUMBER: _ClassVar[int]
     UNANSWERED_MAX_FIELD_NUMBER: _ClassVar[int]
+    EXCEPT_TASKS_MAX_FIELD_NUMBER: _ClassVar[int]
     message_bytes_max: int
     room_max: int
     wait_ms_max: int
     items_max: int
     unanswered_max: int
-    def __init__(self, message_bytes_max: _Optional[int] = ..., room_max: _Optional[int] = ..., wait_ms_max: _Optional[int] = ..., items_max: _Optional[int] = ..., unanswered_max: _Optional[int] = ...) -> None: ...
+    except_tasks_max: int
+    def __init__(self, message_bytes_max: _Optional[int] = ..., room_max: _Optional[int] = ..., wait_ms_max: _Optional[int] = ..., items_max: _Optional[int] = ..., unanswered_max: _Optional[int] = ..., except_tasks_max: _Optional[int] = ...) -> None: ...
 
 class Ask(_message.Message):
-    __slots__ = ("id", "room", "wait_ms", "queues", "claim", "again", "begins", "trace")
+    __slots__ = ("id", "room", "wait_ms", "queues", "claim", "again", "begins", "trace", "except_tasks")
     ID_FIELD_NUMBER: _ClassVar[int]
     ROOM_FIELD_NUMBER: _ClassVar[int]
     WAIT_MS_FIELD_NUMBER: _ClassVar[int]
@@ -187,6 +189,7 @@ class Ask(_message.Message):
     AGAIN_FIELD_NUMBER: _ClassVar[int]
     BEGINS_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
+    EXCEPT_TASKS_FIELD_NUMBER: _ClassVar[int]
     id: int
     room: int
     wait_ms: int
@@ -195,7 +198,8 @@ class Ask(_message.Message):
     again: bool
     begins: _containers.RepeatedCompositeFieldContainer[Begin]
     trace: str
-    def __init__(self, id: _Optional[int] = ..., room: _Optional[int] = ..., wait_ms: _Optional[int] = ..., queues: _Optional[_Iterable[str]] = ..., claim: _Optional[bytes] = ..., again: bool = ..., begins: _Optional[_Iterable[_Union[Begin, _Mapping]]] = ..., trace: _Optional[str] = ...) -> None: ...
+    except_tasks: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[int] = ..., room: _Optional[int] = ..., wait_ms: _Optional[int] = ..., queues: _Optional[_Iterable[str]] = ..., claim: _Optional[bytes] = ..., again: bool = ..., begins: _Optional[_Iterable[_Union[Begin, _Mapping]]] = ..., trace: _Optional[str] = ..., except_tasks: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Begin(_message.Message):
     __slots__ = ("lane", "place")
@@ -538,3 +542,17 @@ class FiguresResponse(_message.Message):
     recovery_seconds: _containers.RepeatedScalarFieldContainer[float]
     zombie_seconds: _containers.RepeatedScalarFieldContainer[float]
     def __init__(self, recovery_seconds: _Optional[_Iterable[float]] = ..., zombie_seconds: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class OthersServeRequest(_message.Message):
+    __slots__ = ("worker", "queue")
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    worker: int
+    queue: str
+    def __init__(self, worker: _Optional[int] = ..., queue: _Optional[str] = ...) -> None: ...
+
+class OthersServeResponse(_message.Message):
+    __slots__ = ("others",)
+    OTHERS_FIELD_NUMBER: _ClassVar[int]
+    others: bool
+    def __init__(self, others: bool = ...) -> None: ...

@@ -79,6 +79,11 @@ class WorkersStub(object):
                 request_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresRequest.SerializeToString,
                 response_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresResponse.FromString,
                 _registered_method=True)
+        self.OthersServe = channel.unary_unary(
+                '/faultline.rpc.v1.Workers/OthersServe',
+                request_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeRequest.SerializeToString,
+                response_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeResponse.FromString,
+                _registered_method=True)
 
 
 class WorkersServicer(object):
@@ -149,6 +154,13 @@ class WorkersServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def OthersServe(self, request, context):
+        """Whether other workers serve a queue: ask before you leave a task to them (Ask.except_tasks). Only a hint.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkersServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -196,6 +208,11 @@ def add_WorkersServicer_to_server(servicer, server):
                     servicer.Figures,
                     request_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresRequest.FromString,
                     response_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresResponse.SerializeToString,
+            ),
+            'OthersServe': grpc.unary_unary_rpc_method_handler(
+                    servicer.OthersServe,
+                    request_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeRequest.FromString,
+                    response_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -441,6 +458,33 @@ class Workers(object):
             '/faultline.rpc.v1.Workers/Figures',
             faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresRequest.SerializeToString,
             faultline_dot_rpc_dot_v1_dot_worker__pb2.FiguresResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def OthersServe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/faultline.rpc.v1.Workers/OthersServe',
+            faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeRequest.SerializeToString,
+            faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeResponse.FromString,
             options,
             channel_credentials,
             insecure,
