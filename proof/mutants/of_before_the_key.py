@@ -65,7 +65,7 @@ MUTANTS = (
     ),
     Mutant(
         "a long poll outlives its key", "G15", f"{ACCESS}::test_a_key_that_is_revoked_ends_its_long_poll",
-        (Patch("remote/serving/gate.py", "if kind in LONG else work", "if False else work"),),
+        (Patch("remote/serving/gate.py", "if kind in LONG:", "if False:"),),
         red_by=("TimeoutError",),
     ),
 )  # fmt: skip

@@ -15,6 +15,16 @@ def serving(module: str, old: str, new: str) -> Patch:
 
 MUTANTS = (
     Mutant(
+        "jobs claimed while a long poll's key is found revoked are kept", "G8",
+        f"{UNDELIVERED}::test_jobs_claimed_while_a_long_poll_s_key_is_found_revoked_come_back_at_once",
+        (Patch("server/lasting.py", "            dropped(doing.result())\n", "            pass\n"),),
+    ),
+    Mutant(
+        "a caller that hangs up while the rest goes back keeps the first jobs", "G8",
+        f"{UNDELIVERED}::test_a_caller_that_hangs_up_while_the_rest_goes_back_leaves_no_job_behind",
+        (serving("workers", "                self._undelivered(first.assignments)\n", ""),),
+    ),
+    Mutant(
         "the server fills in the claim that it remembers of a job", "G4", KIT,
         (
             serving("translate", "def leases(", "CLAIMS: dict[int, bytes] = {}\n\n\ndef leases("),

@@ -2,8 +2,11 @@
 
 import asyncio
 
+import grpc
+import pytest
 from psycopg.errors import DeadlockDetected
 
+from faultline.errors import NotAuthenticated
 from faultline.remote.conformance.talk import done
 from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
@@ -84,6 +87,73 @@ def test_a_long_poll_whose_caller_hung_up_leaves_no_job_behind(served):
         await _until(queued)
 
     served(test)
+
+
+async def _came_back(place, job_id):
+    """Wait until a job is in its line again; how it came there."""
+
+    async def queued():
+        return (await place.store.run(calls.get(job_id))).state == "queued"
+
+    await _until(queued)
+    return [entry.outcome for entry in await place.store.run(calls.history(job_id))]
+
+
+def test_jobs_claimed_while_a_long_poll_s_key_is_found_revoked_come_back_at_once(served):
+    """The look at the key takes a while, and the claim may be granted in it."""
+
+    async def test(place):
+        job_id = await place.store.run(calls.enqueue(new_job()))
+        slow = place.server.desk.assigner._store = Slow(place.store)
+        way, gate = place.place(), place.server.workers.gate
+        known = gate.known
+
+        async def revoked(context):
+            if slow.granted.is_set():
+                slow.go.set()
+                await asyncio.sleep(0.3)  # the poll ends with its job meanwhile
+                raise NotAuthenticated("this key opens nothing")
+            return await known(context)
+
+        gate.known = revoked
+        ask = worker_pb2.LeaseRequest(
+            ask=worker_pb2.Ask(room=1, queues=["default"], wait_ms=5_000), lease_ms=600_000
+        )
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await way.ask(way.workers.Lease, ask)
+
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        assert await _came_back(place, job_id) == ["released"]
+        assert not place.server.desk.assigner.cargo._held
+
+    served(test, key_check_seconds=0.05)
+
+
+def test_a_caller_that_hangs_up_while_the_rest_goes_back_leaves_no_job_behind(served):
+    """Of jobs that one message does not hold the rest goes back; then none of them is delivered."""
+
+    async def test(place):
+        text = '{"text": "%s"}' % ("x" * 90_000)
+        ids = [await place.store.run(calls.enqueue(new_job(args=text))) for _ in range(6)]
+        assigner, way = place.server.desk.assigner, place.place()
+        hand_back, begun, go = assigner.hand_back, asyncio.Event(), asyncio.Event()
+
+        async def slowly(jobs):
+            begun.set()
+            await go.wait()
+            await hand_back(jobs)
+
+        assigner.hand_back = slowly
+        ask = worker_pb2.LeaseRequest(ask=worker_pb2.Ask(room=6, queues=["default"]), lease_ms=600_000)
+        polling = asyncio.ensure_future(way.ask(way.workers.Lease, ask))
+        await begun.wait()
+        polling.cancel()
+        await asyncio.sleep(0.2)
+        go.set()
+
+        assert [await _came_back(place, job_id) for job_id in ids] == [["released"]] * 6
+
+    served(test, message_bytes_max=400_000)
 
 
 def test_what_a_cut_worker_already_has_stays_its_own(served):

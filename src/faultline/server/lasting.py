@@ -18,19 +18,25 @@ async def while_known(
     look: Callable[[], Awaitable[Any]],
     every: float = LOOK_EVERY_SECONDS,
     seconds_max: float | None = None,
+    dropped: Callable[[T], None] | None = None,
 ) -> T:
     """Wait for something, and look at the caller's key meanwhile; what `look` raises ends it.
 
     While the database is away nothing is known of the key, and it stays as good as it was. TimeoutError when
     it has lasted for `seconds_max`.
+
+    The work may end while its key is being looked at, or as the caller hangs up: `dropped` is told what it
+    came to where nobody will have it.
     """
     doing = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     until = None if seconds_max is None else loop.time() + seconds_max
+    given = False
     try:
         while True:
             left = every if until is None else min(every, until - loop.time())
             if (await asyncio.wait([doing], timeout=max(0.0, left)))[0]:
+                given = True
                 return await doing
             if until is not None and loop.time() >= until:
                 raise TimeoutError
@@ -41,3 +47,9 @@ async def while_known(
             doing.cancel()
             with suppress(asyncio.CancelledError):
                 await doing
+        if not given and dropped is not None and _came_to_something(doing):
+            dropped(doing.result())
+
+
+def _came_to_something(doing: asyncio.Future[T]) -> bool:
+    return doing.done() and not doing.cancelled() and doing.exception() is None

@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, TypeVar
 
 import grpc
@@ -107,7 +107,12 @@ class Gate:
             yield
 
     async def while_known(
-        self, context: Context, work: Awaitable[A], scope: str | None = None, seconds_max: float | None = None
+        self,
+        context: Context,
+        work: Awaitable[A],
+        scope: str | None = None,
+        seconds_max: float | None = None,
+        dropped: Callable[[A], None] | None = None,
     ) -> A:
         """Do what may take long, for as long as its key opens something."""
 
@@ -116,7 +121,7 @@ class Gate:
             if scope is not None:
                 caller.require(scope)
 
-        return await while_known(work, look, self._config.key_check_seconds, seconds_max)
+        return await while_known(work, look, self._config.key_check_seconds, seconds_max, dropped)
 
     def message(self, context: Context, caller: Caller, kind: str) -> AbstractAsyncContextManager[Any]:
         """The message of a unary call, for as long as the block lasts."""
@@ -197,10 +202,13 @@ Unary = Callable[[Any, Q, Caller, Context], Awaitable[A]]
 Registered = Callable[[Any, Any, Context], Awaitable[A]]
 
 
-def unary(scope: str, kind: str = CALL) -> Callable[[Unary[Q, A]], Registered[A]]:
+def unary(
+    scope: str, kind: str = CALL, dropped: Callable[[Any, Any], None] | None = None
+) -> Callable[[Unary[Q, A]], Registered[A]]:
     """A unary call: its caller has this scope, it has a deadline, and what goes wrong in it has a name.
 
-    Its message is read here (see receiving.py), so what the library gives for it is passed over.
+    Its message is read here (see receiving.py), so what the library gives for it is passed over. Of a call
+    that may outlive its key the service is told by `dropped` which answer will not be sent.
     """
 
     def wrap(method: Unary[Q, A]) -> Registered[A]:
@@ -219,7 +227,10 @@ def unary(scope: str, kind: str = CALL) -> Callable[[Unary[Q, A]], Registered[A]
                             )
                         async with gate.message(context, caller, kind) as request:
                             work = method(self, request, caller, context)
-                            answer = await (gate.while_known(context, work, scope) if kind in LONG else work)
+                            if kind in LONG:
+                                unsent = None if dropped is None else partial(dropped, self)
+                                work = gate.while_known(context, work, scope, dropped=unsent)
+                            answer = await work
                             served.received, served.sent = bytes_of(request), bytes_of(answer)
                             return answer
             raise AssertionError("answering always raises")

@@ -12,7 +12,7 @@ from faultline.remote.serving.assigning import Wish
 from faultline.remote.serving.bell import Waiter
 from faultline.remote.serving.desk import Desk, trouble_of
 from faultline.remote.serving.gate import POLL, Context, Gate, unary
-from faultline.remote.serving.granting import Granted, in_parts
+from faultline.remote.serving.granting import Granted, in_parts, named
 from faultline.remote.serving.problems import STOPPING, TOO_MANY, TurnedAway, answering
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.session import PART_SHARE, Session
@@ -82,7 +82,12 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         await self.desk.store.run(calls.worker_stopped(worker))
         return worker_pb2.StopResponse()
 
-    @unary("work", POLL)
+    def _undelivered(self, answer: worker_pb2.Assignments) -> None:
+        """Jobs of a Lease that ends without its answer go back at once, not only by their leases' end."""
+        if answer.jobs:
+            self.spawn(self.desk.assigner.hand_back(named(answer.jobs)))
+
+    @unary("work", POLL, _undelivered)
     async def Lease(
         self, request: worker_pb2.LeaseRequest, caller: Caller, context: Context
     ) -> worker_pb2.Assignments:
@@ -103,7 +108,12 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         granted.answer.assignments.id = ask.id
         first, *rest = in_parts(granted.answer, int(desk.config.message_bytes_max * PART_SHARE))
         if rest:  # a unary answer has one part: the others wait in their line, as before
-            await desk.assigner.hand_back([job for part in rest for job in part.assignments.jobs])
+            over = [job for part in rest for job in part.assignments.jobs]
+            try:
+                await asyncio.shield(self.spawn(desk.assigner.hand_back(over)))
+            except asyncio.CancelledError:
+                self._undelivered(first.assignments)
+                raise
             first.assignments.more = False
         return first.assignments
 
