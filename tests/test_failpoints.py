@@ -67,7 +67,7 @@ def test_what_is_not_a_fail_point_is_refused_at_the_start(text):
 def test_kill_ends_the_process_on_the_spot():
     process = start("claimed=kill", "f.reach('claimed')")
 
-    said, _ = process.communicate(timeout=20)
+    said, _ = process.communicate(timeout=60)
 
     assert (process.returncode, said) == (-signal.SIGKILL, b"")
 
@@ -75,7 +75,7 @@ def test_kill_ends_the_process_on_the_spot():
 def test_exit_ends_the_process_with_a_code_of_its_own():
     process = start("claimed=exit", "f.reach('claimed')")
 
-    said, _ = process.communicate(timeout=20)
+    said, _ = process.communicate(timeout=60)
 
     assert (process.returncode, said) == (failpoints.EXIT_CODE, b"")
 
@@ -91,7 +91,7 @@ def test_freeze_stops_the_companions_and_the_process_until_it_is_continued():
         wait_until_stopped(companion.pid)
 
         process.send_signal(signal.SIGCONT)
-        said, _ = process.communicate(timeout=20)
+        said, _ = process.communicate(timeout=60)
 
         assert said == b"went on\n"
     finally:

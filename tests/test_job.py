@@ -59,7 +59,7 @@ def test_a_loss_wakes_a_thread_that_waits():
     waiter.start()
 
     job._lose()
-    waiter.join(10)
+    waiter.join(60)
 
     assert heard == [True]
 

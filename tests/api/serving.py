@@ -32,7 +32,7 @@ class Service:
     def client(self, key: str | None = None, **headers: str) -> httpx2.Client:
         """A client that shows this key with every request."""
         shown = {} if key is None else {"authorization": f"Bearer {key}"}
-        client = httpx2.Client(base_url=self.url, headers={**shown, **headers}, timeout=20)
+        client = httpx2.Client(base_url=self.url, headers={**shown, **headers}, timeout=60)
         self._clients.append(client)
         return client
 
@@ -99,5 +99,5 @@ def serving(dsn: str, limits: Limits | None = None, **config: Any) -> Iterator[S
     finally:
         service.close()
         told["stop"]()
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()

@@ -44,7 +44,7 @@ class Listener:
 
     def __exit__(self, *_):
         self._over.set()
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
     def _read(self):
@@ -57,7 +57,7 @@ class Listener:
 
     def ended(self):
         """Wait until the server has ended it."""
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
     def wait_for(self, text, seconds=20):

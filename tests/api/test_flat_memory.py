@@ -43,7 +43,7 @@ def rss(process):
 
 
 def get(port, path="/api/v1/jobs"):
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
         sock.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
         said = b""
         while more := sock.recv(65_536):
@@ -55,7 +55,7 @@ def stream(port, head, most=GIGABYTE):
     """Send chunks until the server has had enough; how many bytes it took, and what it said."""
     chunk = b"10000\r\n" + b"a" * 65_536 + b"\r\n"
     sent, said = 0, b""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
         sock.sendall(head.encode() + b"transfer-encoding: chunked\r\n\r\n")
         try:
             while sent < most:
@@ -79,7 +79,7 @@ def test_s6_a_gigabyte_and_500_idle_connections_leave_the_memory_flat(process):
     sent = [stream(port, shown)[0] for shown in (known, head, known, known)]
     with ExitStack() as stack:
         for _ in range(500):
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
         began = time.monotonic()
         assert get(port).startswith(b"HTTP/1.1 200")
         waited = time.monotonic() - began

@@ -175,7 +175,7 @@ def test_a_wait_ends_with_the_job(admin, submit, store, queue):
 
     assert answers == []
     store.run(calls.complete(lease, '{"paid": true}'))
-    waiting.join(20)
+    waiting.join(60)
 
     assert (answers[0]["state"], answers[0]["result"]) == ("succeeded", {"paid": True})
 

@@ -100,7 +100,7 @@ def test_s4_the_address_a_connection_came_in_at_is_ours(database, listening):
     }
     with serving(database, **where) as service:
         port = service.address.port
-        with httpx2.Client(headers={"authorization": f"Bearer {key}"}, timeout=20) as client:
+        with httpx2.Client(headers={"authorization": f"Bearer {key}"}, timeout=60) as client:
             said = {
                 host: client.get(f"http://127.0.0.2:{port}/metrics", headers={"host": host}).status_code
                 for host in ("127.0.0.2", f"127.0.0.2:{port}", "127.0.0.3", "192.0.2.1", "jobs.example.org.")

@@ -34,7 +34,7 @@ def key(service):
 
 
 def connection(service):
-    return socket.create_connection((service.address.host, service.address.port), timeout=20)
+    return socket.create_connection((service.address.host, service.address.port), timeout=60)
 
 
 def answer(sock):

@@ -1,8 +1,9 @@
 """I12: what it costs to check a document grows with its length, at every door, whatever stands in it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -57,6 +58,20 @@ DOORS = {
 }  # fmt: skip
 
 
+VERBS = ["enqueue", "complete_many", "complete", "enqueue_many", "enqueue_keyed"]
+NAMES = [*REFUSED, *KEPT]
+
+
+def _pairs(doors: Sequence[str]) -> list[Any]:
+    """Every document at the first door, each other door with a few of them; the rest takes minutes."""
+    few = NAMES[:: len(NAMES) // 4]
+    return [
+        pytest.param(door, name, marks=() if door == doors[0] or name in few else pytest.mark.long)
+        for door in doors
+        for name in NAMES
+    ]
+
+
 def _seconds(ask: Callable[[], object]) -> float:
     """CPU time of this process, the least of three: neighbours on the machine do not count."""
     took = []
@@ -75,8 +90,7 @@ def _refusal(door: Callable[[str], None], text: str) -> Exception | None:
     return None
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("name", [*REFUSED, *KEPT])
+@pytest.mark.parametrize(("door", "name"), _pairs(list(DOORS)))
 def test_i12_a_document_costs_what_its_length_costs(door, name):
     text = REFUSED.get(name) or KEPT[name]
     usual = plain(len(text))
@@ -89,8 +103,7 @@ def test_i12_a_document_costs_what_its_length_costs(door, name):
     assert isinstance(refusals[0], known) == (name in REFUSED), refusals[0]
 
 
-@pytest.mark.parametrize("name", [*REFUSED, *KEPT])
-@pytest.mark.parametrize("verb", ["enqueue", "enqueue_many", "enqueue_keyed", "complete", "complete_many"])
+@pytest.mark.parametrize(("verb", "name"), _pairs(VERBS))
 def test_i12_no_document_costs_a_backend_its_memory_or_its_time(store, database, verb, name):
     """`1e-16383` is 8 bytes of jsonb and 16 KB of text: nothing is printed in order to be measured."""
     text = REFUSED.get(name) or KEPT[name]

@@ -170,7 +170,7 @@ def with_cut(database, shop):
     cutter.start()
     assert locked.wait(20)
     yield
-    cutter.join(20)
+    cutter.join(60)
 
 
 @pytest.mark.usefixtures("with_cut")

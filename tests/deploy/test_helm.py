@@ -93,7 +93,7 @@ def test_every_name_of_the_service_and_a_pods_own_address_reach_the_server(tmp_p
     with serving(database, **where) as server:
         # 127.0.0.2 stands for the pod's address: one of the machine that no name of its own leads to.
         pod_url = f"http://127.0.0.2:{server.address.port}"
-        with httpx2.Client(base_url=pod_url, timeout=20) as client:
+        with httpx2.Client(base_url=pod_url, timeout=60) as client:
             bearer = {"authorization": f"Bearer {key}"}
             for host in ("faultline.example.org", "mine-server", f"mine-server.{NAMESPACE}", service,
                          f"{service}.cluster.local", f"{service}.cluster.local.", "127.0.0.2"):  # fmt: skip

@@ -64,7 +64,7 @@ def group(database: str, tmp_path: Path) -> Iterator[Callable[..., Group]]:
 
 def scrape(port: int) -> str:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as reply:
             return str(reply.read(), "utf-8")
     except OSError:
         return ""

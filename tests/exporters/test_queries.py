@@ -178,7 +178,7 @@ def _without_comparison(query: str) -> str:
 def _asked(port: int, query: str) -> list[Any]:
     try:
         words = urllib.parse.urlencode({"query": query})
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?{words}", timeout=5) as reply:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?{words}", timeout=60) as reply:
             found: list[Any] = json.load(reply)["data"]["result"]
             return found
     except OSError:

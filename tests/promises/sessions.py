@@ -17,7 +17,7 @@ from faultline.store.run import Store
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 LOOK_EVERY_SECONDS = 0.003
 
 

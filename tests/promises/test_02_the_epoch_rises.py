@@ -92,7 +92,7 @@ def test_claimers_that_wait_for_the_one_who_raises_the_epoch_do_not_raise_it_aga
         other.until_waiting(answer)
 
     first.commit()
-    tokens += [answer.result(10)[0][0] for answer in waiting]
+    tokens += [answer.result(60)[0][0] for answer in waiting]
 
     assert base_and_timeline(db) == (1, 1)
     assert [token >> 40 for token in tokens] == [1] * 10

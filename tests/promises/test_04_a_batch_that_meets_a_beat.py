@@ -34,7 +34,7 @@ def stopped(database, session):
         answer = worker.start_waiting(call, behind=gate)
         meanwhile()
         gate.commit()
-        return answer.result(10)
+        return answer.result(60)
 
     return start
 

@@ -88,7 +88,7 @@ def test_a_fenced_job_cannot_be_cancelled_before_its_worker_is_done(store, sessi
     worker.commit()
 
     with pytest.raises(errors.WrongState, match="succeeded"):
-        cancelling.result(10)
+        cancelling.result(60)
 
 
 def test_a_fence_lets_rows_that_refer_to_the_job_go_in(store, db, session):
@@ -204,7 +204,7 @@ def test_a_job_that_comes_free_while_a_batch_is_answered_gets_one_answer(databas
     single.commit()
     gate.sql("select pg_advisory_unlock(4001)")
 
-    assert [answer.answer for answer in answering.result(10)] == ["busy"]
+    assert [answer.answer for answer in answering.result(60)] == ["busy"]
     assert store.run(calls.refusals()) == []
 
 

@@ -52,7 +52,7 @@ def test_when_the_first_gives_up_the_second_gets_through(store, session, first, 
 
     waiting = lucky.start_waiting(ENDINGS[second](lease), behind=unlucky)
     unlucky.rollback()
-    waiting.result(10)
+    waiting.result(60)
 
     assert outcomes(store, lease.job_id) == [{"cancel": "cancelled", "complete": "succeeded"}[second]]
 

@@ -21,7 +21,7 @@ def test_the_answer_waits_for_a_backend_that_is_still_committing(store, session,
     answer = asker.start_waiting(calls.outcome(lease), behind=worker)
     worker.commit()
 
-    assert answer.result(10) == OUTCOMES[verb]
+    assert answer.result(60) == OUTCOMES[verb]
 
 
 def test_what_was_rolled_back_is_still_running(store, session):
@@ -34,7 +34,7 @@ def test_what_was_rolled_back_is_still_running(store, session):
     answer = asker.start_waiting(calls.outcome(lease), behind=worker)
     worker.rollback()
 
-    assert answer.result(10) == "running"
+    assert answer.result(60) == "running"
     store.run(calls.complete(lease, "null"))
     assert outcomes(store, lease.job_id) == ["succeeded"]
 
@@ -50,7 +50,7 @@ def test_running_stays_true_while_the_asker_keeps_its_transaction(store, session
     settling = late.start_waiting(calls.complete(lease, "null"), behind=asker)
     asker.commit()
 
-    assert settling.result(10) is None
+    assert settling.result(60) is None
 
 
 @pytest.mark.parametrize("verb", SETTLING)
@@ -121,7 +121,7 @@ def test_an_enqueue_with_a_key_may_be_repeated_until_it_is_answered(store, sessi
     again = second.start_waiting(calls.enqueue(new_job(key="order-7")), behind=first)
     first.commit()
 
-    assert again.result(10) == made
+    assert again.result(60) == made
 
 
 def test_an_enqueue_with_a_key_that_was_rolled_back_is_made_by_the_next(store, session):
@@ -133,5 +133,5 @@ def test_an_enqueue_with_a_key_that_was_rolled_back_is_made_by_the_next(store, s
     again = second.start_waiting(calls.enqueue(new_job(key="order-7")), behind=first)
     first.rollback()
 
-    assert again.result(10) != lost
+    assert again.result(60) != lost
     assert [lease.job_id for lease in claim_many(store)] == [other, again.result()]

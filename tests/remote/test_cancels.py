@@ -52,7 +52,7 @@ def carry(database: str, test: Any) -> None:
 
 async def post(server: Server, key: str, path: str, **body: Any) -> Any:
     async with httpx2.AsyncClient(headers={"authorization": f"Bearer {key}"}) as client:
-        answer = await client.post(f"http://{server.http}/api/v1{path}", json=body, timeout=20)
+        answer = await client.post(f"http://{server.http}/api/v1{path}", json=body, timeout=60)
         assert answer.status_code == 200, answer.text
         return answer.json()
 

@@ -111,7 +111,7 @@ def _handshake(port, newest):
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, newest
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as raw, context.wrap_socket(raw):
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as raw, context.wrap_socket(raw):
             return True
     except (ssl.SSLError, ConnectionError):
         return False

@@ -30,7 +30,7 @@ def memory() -> int:
 
 
 def connection(service):
-    return socket.create_connection((service.address.host, service.address.port), timeout=20)
+    return socket.create_connection((service.address.host, service.address.port), timeout=60)
 
 
 def answer(sock):
@@ -187,14 +187,14 @@ def test_health_watch_and_reflection_take_a_key_and_check_does_not(served):
         async def requests():
             yield listing
 
-        assert (await health.Check(asked, timeout=10)).status == 1
-        assert await refused(health.Watch(asked, timeout=10)) is grpc.StatusCode.UNAUTHENTICATED
-        unknown = await refused(reflection.ServerReflectionInfo(requests(), timeout=10))
+        assert (await health.Check(asked, timeout=60)).status == 1
+        assert await refused(health.Watch(asked, timeout=60)) is grpc.StatusCode.UNAUTHENTICATED
+        unknown = await refused(reflection.ServerReflectionInfo(requests(), timeout=60))
         assert unknown is grpc.StatusCode.UNAUTHENTICATED
-        watching = health.Watch(asked, metadata=key, timeout=20)
+        watching = health.Watch(asked, metadata=key, timeout=60)
         assert (await watching.read()).status == 1
         watching.cancel()
-        async for told in reflection.ServerReflectionInfo(requests(), metadata=key, timeout=10):
+        async for told in reflection.ServerReflectionInfo(requests(), metadata=key, timeout=60):
             assert "faultline.v1.Jobs" in str(told) or "Jobs" in str(told)
 
     served(test, trust_loopback=False)
@@ -205,13 +205,13 @@ def test_a_grpc_connection_whose_calls_are_not_let_in_is_closed(served):
         stranger, known = place.place(None), place.place()
         health = health_pb2_grpc.HealthStub(stranger.channel)
         await known.submit()
-        await health.Check(health_pb2.HealthCheckRequest(), timeout=10)
+        await health.Check(health_pb2.HealthCheckRequest(), timeout=60)
         connections = place.server.gate.connections
         async with asyncio.timeout(30):
             while not connections.closed["unadmitted"]:
                 await asyncio.sleep(0.05)
                 if not connections.closed["unadmitted"]:  # it keeps busy, and is closed all the same
-                    await _tried(health.Check(health_pb2.HealthCheckRequest(), timeout=10))
+                    await _tried(health.Check(health_pb2.HealthCheckRequest(), timeout=60))
         assert known.channel.get_state() is grpc.ChannelConnectivity.READY
         assert await known.submit() > 0
 

@@ -63,9 +63,9 @@ def test_sigterm_ends_long_polls_and_streams_at_once_and_then_the_server(start, 
     time.sleep(0.5)
     process.send_signal(signal.SIGTERM)
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
 
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert (answers["wait"].status_code, answers["wait"].json()["state"]) == (200, "queued")
     assert "event: bye" in answers["events"].text
 

@@ -86,7 +86,7 @@ def test_s11_a_certificate_that_is_revoked_opens_nothing_any_more(database, made
         shown.load_cert_chain(made / "client.pem", made / "client.key")
         with (
             httpx2.Client(base_url=base, verify=shown) as kept,
-            httpx2.Client(verify=shown, timeout=10) as listening,
+            httpx2.Client(verify=shown, timeout=60) as listening,
         ):
             assert kept.get("/healthz").status_code == 200
             with listening.stream("GET", f"{base}/api/v1/events") as events:
@@ -143,7 +143,7 @@ def serial_of(service):
     careless = ssl.create_default_context()
     careless.check_hostname, careless.verify_mode = False, ssl.CERT_NONE
     with (
-        socket.create_connection(("127.0.0.1", service.address.port), timeout=20) as sock,
+        socket.create_connection(("127.0.0.1", service.address.port), timeout=60) as sock,
         careless.wrap_socket(sock, server_hostname="localhost") as talk,
     ):
         return talk.getpeercert(binary_form=True)

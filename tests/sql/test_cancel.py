@@ -105,7 +105,7 @@ def test_a_cancel_that_waits_for_a_completion_is_told_so(store, database):
         Store.run_in(conn, calls.complete(lease, "null"))
         waiting = _in_a_thread(lambda: answer.append(_cancelled(store, lease.job_id)))
         conn.commit()
-        waiting.join(10)
+        waiting.join(60)
 
     assert answer == ["wrong state"]
     assert state_of(store, lease.job_id) == "succeeded"
@@ -121,7 +121,7 @@ def test_a_cancel_finds_a_job_that_moves_while_it_waits(store, clock, database):
         Store.run_in(watchdog, calls.promote())
         waiting = _in_a_thread(lambda: answer.append(_cancelled(store, job_id)))
         watchdog.commit()
-        waiting.join(10)
+        waiting.join(60)
 
     assert answer == ["cancelled"]
     assert state_of(store, job_id) == "cancelled"
@@ -137,7 +137,7 @@ def test_a_cancel_finds_a_job_that_is_reaped_while_it_waits(store, clock, databa
         Store.run_in(watchdog, calls.reap())
         waiting = _in_a_thread(lambda: answer.append(_cancelled(store, lease.job_id)))
         watchdog.commit()
-        waiting.join(10)
+        waiting.join(60)
 
     assert answer == ["cancelled"]
     assert outcomes(store, lease.job_id) == ["expired", "cancelled"]

@@ -236,7 +236,7 @@ def test_a_fence_that_waited_behind_a_reaper_is_refused(store, clock, database):
         late.join(0.2)
         waiting = late.is_alive()
         reaper.commit()
-        late.join(10)
+        late.join(60)
 
     assert waiting
     assert answer == [True]

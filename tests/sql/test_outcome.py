@@ -80,7 +80,7 @@ def test_the_question_waits_for_a_backend_that_is_still_committing(store, databa
         asking.join(0.2)
         waited = asking.is_alive()
         slow.commit()
-        asking.join(10)
+        asking.join(60)
 
     assert waited
     assert answers == ["succeeded"]

@@ -109,7 +109,7 @@ def test_a_lane_made_while_its_queue_is_being_paused_is_paused_too(store, databa
         pausing.start()
         pausing.join(0.2)
         enqueuer.commit()
-        pausing.join(10)
+        pausing.join(60)
 
     assert claim_many(store) == []
 
@@ -123,7 +123,7 @@ def test_a_lane_made_while_its_queues_keeping_changes_follows_it(store, database
         changing.start()
         changing.join(0.2)
         enqueuer.commit()
-        changing.join(10)
+        changing.join(60)
 
     assert db.execute("select distinct keep::text from faultline.lanes").fetchall() == [("nothing",)]
 

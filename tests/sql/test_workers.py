@@ -88,7 +88,7 @@ def test_a_wake_up_reaches_who_listens(store, database):
         listener.execute("listen faultline")
 
         store.run(calls.wake("billing"))
-        heard = next(listener.notifies(timeout=5, stop_after=1))
+        heard = next(listener.notifies(timeout=60, stop_after=1))
 
     assert (heard.channel, heard.payload) == ("faultline", "billing")
 

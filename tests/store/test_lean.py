@@ -71,7 +71,7 @@ def test_a_server_that_hangs_up_is_an_error_of_the_driver(database, db):
         await asyncio.sleep(0.1)
         db.execute("select pg_terminate_backend(%s)", [pid])
         with pytest.raises(psycopg.OperationalError):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await waiting
 
     asyncio.run(ask())
@@ -93,7 +93,7 @@ def test_a_session_that_ended_while_nobody_spoke_is_noticed_by_the_next_call(
         db.execute("select pg_terminate_backend(%s, 10000)", [conn.info.backend_pid])
         await asyncio.sleep(0.2)
         with pytest.raises(psycopg.OperationalError):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await conn.execute("select 1")
         await conn.close()
 
@@ -114,7 +114,7 @@ def test_a_line_that_was_reset_leaves_its_number_at_once(
         heir = asyncio.create_task(follow(conn, conn.pgconn.socket))
         asyncio.get_running_loop().call_later(0.1, proxy.reset)
         with pytest.raises(psycopg.OperationalError):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await conn.execute("select pg_sleep(3600)")
         await heir
         await conn.close()
@@ -149,7 +149,7 @@ async def listen_as(number: int) -> None:
         os.dup2(near.fileno(), number)
         loop.add_reader(number, heard.set)
         far.send(b"x")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await heard.wait()
         loop.remove_reader(number)
         os.close(number)
@@ -164,7 +164,7 @@ def test_a_refused_call_leaves_the_line_listening(database: str, db: Any):
                 await conn.wait(conn.spoken.carry(Call("no_such_verb", {}, list)))
             heard.clear()
             db.execute("select pg_notify('faultline', 'work')")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not heard:  # noqa: ASYNC110 - it is told, not awaited
                     await asyncio.sleep(0.01)
 

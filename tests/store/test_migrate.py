@@ -134,7 +134,7 @@ def test_a_migration_killed_half_way_leaves_nothing_and_the_next_one_finishes(em
     victim.start()
 
     kill_the_sleeper(empty_database)
-    victim.join(10)
+    victim.join(60)
     monkeypatch.undo()
 
     assert len(died) == 1
@@ -270,7 +270,7 @@ def test_workers_call_on_while_functions_are_swapped(database, db):
     while len(done) <= seen and worker.is_alive() and time.monotonic() < give_up_at:
         time.sleep(0.01)
     stop.set()
-    worker.join(10)
+    worker.join(60)
 
     assert 0 < seen < len(done)
     assert row_counts(database)["ledger"] == len(done)

@@ -79,7 +79,7 @@ def test_a_hint_is_carried_out_behind_the_commit_and_in_a_transaction_of_its_own
         ears.execute("listen faultline")
         for _ in range(3):
             job_id = ask(plain, calls.enqueue(new(queue="mail")), calls.wake("mail"))
-            news = next(ears.notifies(timeout=10, stop_after=1))
+            news = next(ears.notifies(timeout=60, stop_after=1))
             assert news.payload == "mail"
             assert ask(plain, calls.get(job_id)).state == "queued"
 

@@ -48,7 +48,7 @@ def exits(monkeypatch):
 
 
 async def until(true):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not true():  # noqa: ASYNC110 - another thread makes it true
             await asyncio.sleep(0.01)
 
@@ -69,7 +69,7 @@ def obeying(ends, act):
     ends[0].close()
     for thread in threading.enumerate():
         if thread.name == "faultline-link":
-            thread.join(20)  # while the exit it ends with is not a real one
+            thread.join(60)  # while the exit it ends with is not a real one
     return worker, heard
 
 
@@ -135,7 +135,7 @@ def test_the_end_of_the_supervisor_is_a_wish_to_finish_and_later_the_end(ends, e
 
     async def act(worker, heard):
         ends[0].close()
-        exits.wait(20)  # the loop stands still
+        exits.wait(60)  # the loop stands still
         assert exits.is_set()
         await until(lambda: worker.told == 1)
 

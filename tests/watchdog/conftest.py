@@ -40,7 +40,7 @@ class Guard:
     def leave(self) -> None:
         if self._task is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._task.cancel)
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
 

@@ -49,7 +49,7 @@ def test_a_job_that_came_without_a_hint_is_announced(database, store, guard, lis
 
     enqueue(store, queue="mail")
 
-    assert [notice.payload for notice in listener.notifies(timeout=20, stop_after=1)] == ["mail"]
+    assert [notice.payload for notice in listener.notifies(timeout=60, stop_after=1)] == ["mail"]
 
 
 def test_a_job_is_announced_once_and_the_next_first_one_again(database, store, listener):

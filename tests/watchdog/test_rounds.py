@@ -73,7 +73,7 @@ def test_what_is_promoted_wakes_who_waits_for_it(database, store, guard):
         enqueue(store, queue="mail", delay=timedelta(milliseconds=300))
         guard()
 
-        heard = [notice.payload for notice in listener.notifies(timeout=20, stop_after=1)]
+        heard = [notice.payload for notice in listener.notifies(timeout=60, stop_after=1)]
 
     assert heard == ["mail"]
 

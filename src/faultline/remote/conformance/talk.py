@@ -12,8 +12,8 @@ import grpc
 from faultline.remote.conformance.verdict import Broken
 from faultline.rpc.v1 import client_pb2, client_pb2_grpc, worker_pb2, worker_pb2_grpc
 
-CALL_SECONDS: Final = 10.0
-HEAR_SECONDS: Final = 10.0
+CALL_SECONDS: Final = 30.0
+HEAR_SECONDS: Final = 30.0
 LEASE_MS: Final = 5_000
 
 
