@@ -2,6 +2,7 @@
 
 import argparse
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -23,6 +24,8 @@ SAID_EVERY_PERCENT: Final = 10
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run what was asked for; 0 only if every run passed."""
+    for stop in (signal.SIGINT, signal.SIGTERM):  # a shell's `&` has a process ignore the first
+        signal.signal(stop, signal.default_int_handler)
     asked, pytest_words = _arguments(words)
     console = Console(highlight=False, soft_wrap=True)
     clocks = _usable(console)

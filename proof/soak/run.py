@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -63,13 +64,17 @@ def run(wish: Wish, progress: Callable[[int, str], None], clock: Callable[[], fl
         wish.command(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        for line in process.stdout:
-            log.write(line)
-            log.flush()
-            if found := PROGRESS.search(line):
-                progress(int(found[1]), (found[2] or "").strip())
-            elif found := FAILED.match(line):
-                failed.append(found[1])
+        try:
+            for line in process.stdout:
+                log.write(line)
+                log.flush()
+                if found := PROGRESS.search(line):
+                    progress(int(found[1]), (found[2] or "").strip())
+                elif found := FAILED.match(line):
+                    failed.append(found[1])
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            raise
     passed = passed_of(wish.log.with_suffix(".xml"))
     return Ran(wish, process.returncode, clock() - began, passed, tuple(failed))
 
