@@ -7,6 +7,7 @@ token, which only grows. Here the provider answers the first attempt with an err
 """
 
 import asyncio
+import time
 
 from faultline import Exponential, Faultline, Job, WorkerConfig
 from faultline.durations import parse_duration
@@ -38,10 +39,11 @@ async def main() -> None:
         await conn.execute(
             "create table if not exists shop_orders (id int primary key, paid int not null default 0)"
         )
-        await conn.execute("insert into shop_orders values (7) on conflict (id) do update set paid = 0")
+        order = int(time.time())  # a new one: a key names the same job for a day after it ended
+        await conn.execute("insert into shop_orders values (%s)", [order])
 
-        handle = await charge.using(key="order-7").aenqueue(order_id=7, amount=120)
-        again = await charge.using(key="order-7").aenqueue(order_id=7, amount=120)
+        handle = await charge.using(key=f"order-{order}").aenqueue(order_id=order, amount=120)
+        again = await charge.using(key=f"order-{order}").aenqueue(order_id=order, amount=120)
         print("the same job:", handle.id == again.id)
 
         working = asyncio.create_task(
@@ -51,7 +53,8 @@ async def main() -> None:
         await working
         print("result:", (await handle.ainfo()).result)
 
-        paid = await (await conn.execute("select paid from shop_orders where id = 7")).fetchone()
+        found = await conn.execute("select paid from shop_orders where id = %s", [order])
+        paid = await found.fetchone()
         print("paid:", paid and paid[0], "charges at the provider:", len(charged))
     await app.aclose()
 

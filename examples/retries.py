@@ -39,9 +39,9 @@ async def main() -> None:
         told = info.result or (info.error or "").partition("\n")[0]
         print(f"{info.args['url']:10} {info.state:10} attempt {info.attempt}  {told}")
 
-    dead = [info.id for info in await app.ajobs(state="dead")]
-    await app.areplay(dead[0])
-    print("replayed:", (await app.aget(dead[0])).state)
+    forbidden = handles[2].id
+    await app.areplay(forbidden)
+    print("replayed:", (await app.aget(forbidden)).state)
     await app.aclose()
 
 

@@ -28,7 +28,7 @@ def start(dsn: str | None) -> int:
     [
         (None, ConfigError),
         ("host=127.0.0.1 port=1 dbname=nowhere password=secret", CannotConnect),
-        ("this is no dsn", CannotConnect),
+        ("this is no dsn", ConfigError),
     ],
 )
 def test_a_wrong_dsn_is_one_clear_error(dsn, error):
