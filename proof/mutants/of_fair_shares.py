@@ -10,7 +10,7 @@ MUTANTS = (
         "long polls and heartbeats have one budget", "G13",
         f"{FAIR}::test_a_thousand_long_polls_of_one_key_stop_no_heartbeat_of_another",
         (
-            Patch("remote/serving/workers.py", '@unary("work", POLL)', '@unary("work", VITAL)'),
+            Patch("remote/serving/workers.py", '@unary("work", POLL,', '@unary("work", VITAL,'),
             Patch("remote/serving/config.py", "vital_at_once_max: int = 2_000", "vital_at_once_max: int = 1_000"),
             Patch("remote/serving/config.py", "vital_at_once_per_key: int = 500", "vital_at_once_per_key: int = 5_000"),
         ),

@@ -44,7 +44,13 @@ MUTANTS = (
     Mutant(
         "a stream to a frozen replica is kept", "G5",
         f"{FROZEN}::test_a_silent_stream_is_left_for_the_next_replica",
-        (Patch("remote/session.py", "if self._heard_at < asked_at and not held_up:", "if False:"),),
+        (Patch("remote/session.py", "if not await self._hears_since(asked_at, silence):", "if False:"),),
+    ),
+    Mutant(
+        "a loop that was held up takes its server for silent", "G10",
+        "tests/remote_worker/test_held_up_loop.py"
+        "::test_a_server_that_answers_is_kept_after_the_loop_was_held_up",
+        (Patch("remote/session.py", "TURNS: Final = 5", "TURNS: Final = 1"),),
     ),
     Mutant(
         "an Ask excepts tasks and gets their jobs", "G13",

@@ -30,6 +30,9 @@ WELCOME_SECONDS_MIN: Final = 2.0
 SILENCE_SECONDS_MIN: Final = 0.25
 SILENCE_SECONDS_MAX: Final = 5.0
 
+TURNS: Final = 5
+"""Turns of the loop in which a pinged server has to answer: one may go to send it, one to read."""
+
 
 def welcome_seconds(lease: float) -> float:
     """How long a server may take to say welcome; another replica may be quicker.
@@ -149,13 +152,21 @@ class Session:
                 continue
             asked_at = time.monotonic()
             self._outbox.put_nowait(FromWorker(ping=Ping()))
-            await asyncio.sleep(silence)
-            # A loop that was held up itself has answers still unread: it may not judge.
-            held_up = time.monotonic() - asked_at > 2 * silence
-            if self._heard_at < asked_at and not held_up:
+            if not await self._hears_since(asked_at, silence):
                 self._break(f"the server at {self.target} has been silent for {2 * silence:g} s")
                 self._stream.cancel()
                 return
+
+    async def _hears_since(self, asked_at: float, silence: float) -> bool:
+        """Whether an answer comes in time, which is counted in turns of this loop and not by the clock.
+
+        A loop that was held up, for however long, has its ping unsent or the answer unread: that is one turn.
+        """
+        for _ in range(TURNS):
+            await asyncio.sleep(silence / TURNS)
+            if self._heard_at >= asked_at:
+                return True
+        return False
 
     async def _read(self) -> None:
         """Hand each answer to whoever waits for it, until the stream ends."""

@@ -1,0 +1,66 @@
+"""A worker whose own loop was held up takes no server for silent: the answers are there, only unread."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from faultline.remote.session import Session, silence_seconds
+from faultline.rpc.v1 import worker_pb2 as rpc
+from tests.remote_worker.harness import Served
+
+LEASE = 9.0
+SILENCE = silence_seconds(LEASE)
+
+
+def factory_of(loop: str) -> Callable[[], asyncio.AbstractEventLoop]:
+    """Loops differ in whether timers or answers come first after they were held up."""
+    made: Any = asyncio if loop == "asyncio" else pytest.importorskip("uvloop")
+    factory: Callable[[], asyncio.AbstractEventLoop] = made.new_event_loop
+    return factory
+
+
+def hold_up_with_a_ping(session: Session, seconds: float, *, unsent: bool) -> asyncio.Event:
+    """Have the loop stand still as soon as a ping was put out, and before or after it is written."""
+    put, held_up = session._outbox.put_nowait, asyncio.Event()
+
+    def stand_still() -> None:
+        if not held_up.is_set():
+            time.sleep(seconds)
+            held_up.set()
+
+    def put_and_hold_up(said: rpc.FromWorker) -> None:
+        loop = asyncio.get_running_loop()
+        if unsent:
+            loop.call_soon(stand_still)
+            put(said)
+        else:
+            put(said)
+            loop.call_soon(loop.call_soon, stand_still)
+
+    outbox: Any = session._outbox
+    outbox.put_nowait = put_and_hold_up
+    return held_up
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("unsent", [True, False], ids=["before the ping is sent", "after the ping is sent"])
+def test_a_server_that_answers_is_kept_after_the_loop_was_held_up(served: Served, loop, unsent):
+    async def main() -> str | None:
+        target = served.url.removeprefix("grpc://")
+        session = Session(served.address, target, lambda notice: None, lambda: None)
+        try:
+            hello = rpc.Hello(protocol=1, name="held up", queues=["default"], lease_ms=int(LEASE * 1000))
+            await session.open(hello)
+            held_up = hold_up_with_a_ping(session, 1.5 * SILENCE, unsent=unsent)
+            async with asyncio.timeout(60):
+                await held_up.wait()
+            await asyncio.sleep(SILENCE)
+            return session.broken
+        finally:
+            await session.close()
+
+    with asyncio.Runner(loop_factory=factory_of(loop)) as runner:
+        assert runner.run(main()) is None
