@@ -5,6 +5,7 @@ from proof.mutants.mutant import Mutant, Patch
 BEFORE = "tests/server/test_before_the_key.py"
 WHO = "tests/api/test_s2_who_may_do_what.py"
 ACCESS = "tests/remote/test_access.py"
+TLS = "tests/server/test_tls.py"
 RECEIVING = "tests/remote/test_receiving.py"
 
 MUTANTS = (
@@ -62,6 +63,20 @@ MUTANTS = (
         f"{ACCESS}::test_a_call_that_was_passed_on_is_not_from_this_machine",
         (Patch("remote/serving/gate.py", "trusted and not was_passed_on(context) and", "trusted and"),),
         red_by=("DID NOT RAISE", "Failed"),
+    ),
+    Mutant(
+        "a long poll over HTTP outlives its key", "G15", f"{WHO}::test_a_key_that_is_revoked_ends_its_long_poll",
+        (Patch("api/gate.py", "while_known(served, look) if kind_of(asked.route) == WAIT else served", "served"),),
+    ),
+    Mutant(
+        "trailers are read for as long as they come", "G13",
+        f"{BEFORE}::test_trailers_are_dropped_and_their_bytes_are_bounded",
+        (Patch("server/protocol.py", "            self._behind_body += len(data)\n", "            pass\n"),),
+    ),
+    Mutant(
+        "a renewed certificate waits for a restart", "G15",
+        f"{TLS}::test_a_renewed_certificate_is_used_without_a_restart_and_a_bad_one_is_not",
+        (Patch("server/tls.py", "if version == self._read_of or", "if True or"),),
     ),
     Mutant(
         "a long poll outlives its key", "G15", f"{ACCESS}::test_a_key_that_is_revoked_ends_its_long_poll",
