@@ -78,9 +78,9 @@ def a_result_is_json_that_says_the_same(value: Any) -> None:
 @asked(on_database=True, args=some_args)
 def args_come_back_from_postgresql(ground: Ground, args: dict[str, Any]) -> None:
     """Through jsonb and out of a claim, as a worker gets it."""
+    ground.conn.execute("delete from faultline.active")  # what this and other properties left behind
     job_id = ground.run(calls.enqueue(NewJob(task="handler", args=CODEC.encode((), args), max_attempts=1)))
     (row,) = ground.run(calls.claim(["default"], 1, lease=timedelta(seconds=15), claim=UUID(int=1)))
-    ground.conn.execute("delete from faultline.active")
 
     assert row.id == job_id
     assert CODEC.decode(row.args) == args

@@ -53,6 +53,8 @@ class Settings:
         environment: Mapping[str, str] = os.environ,
     ) -> "Settings":
         """Arguments first, then FAULTLINE_DSN, FAULTLINE_POOLER and FAULTLINE_LOG, then the defaults."""
+        if dsn == "":
+            raise ConfigError("dsn is empty; give one, or leave it out for that in FAULTLINE_DSN")
         return cls(
             dsn=dsn or environment.get("FAULTLINE_DSN") or None,
             pooler=cast(Pooler, pooler or environment.get("FAULTLINE_POOLER") or "auto"),

@@ -27,6 +27,15 @@ def test_a_server_tells_the_figures_of_the_whole_database(admin, queue, submit):
     assert told["faultline_database_up", frozenset()] == 1
 
 
+def test_jobs_that_come_one_by_one_are_counted(admin, queue):
+    submitted(admin, queue)
+    submitted(admin, queue)
+
+    told = samples(admin.get("/metrics").text)
+
+    assert told["faultline_jobs_enqueued_total", frozenset({("queue", queue), ("task", "charge")})] == 2
+
+
 def test_the_trace_of_a_request_travels_with_its_job(admin, queue, database):
     job = submitted(admin, queue, traceparent=PARENT, tracestate="vendor=1")
 

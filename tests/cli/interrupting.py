@@ -89,6 +89,6 @@ def _press_ctrl_c(process: "subprocess.Popen[str]") -> None:
 def _wrong(command: Command, after: float, code: int, said: str) -> str:
     if code in HEARD or (code == 1 and BEFORE_US in said):
         return ""
-    if code in (0, 3) and (command.serves or not command.lasts):
+    if code in (0, 3) and (command.serves or not command.lasts) and "Traceback" not in said:
         return ""
     return f"{command}, interrupted after {after:.3f} s: it ended with {code} and said {said[-600:]}"

@@ -128,6 +128,14 @@ def test_where_uvloop_is_absent_no_failure_is_caused_by_that(failing, database, 
     assert "caused by" not in error
 
 
+def test_an_error_of_our_own_shows_no_frames_of_ours(drained, store):
+    drained(("deep", '{"m": 300}'))
+    (job,) = store.run(calls.list_jobs("dead", None, None, None, 5))
+
+    assert "BadArguments" in job.error
+    assert "faultline/" not in job.error
+
+
 def test_a_deep_error_is_cut_in_its_middle_in_the_row_in_show_and_in_jobdead(drained, on, store, database):
     drained(("deep", '{"n": 300}'))
     (job,) = store.run(calls.list_jobs("dead", None, None, None, 5))

@@ -31,7 +31,7 @@ from tests.support import enqueue
             ["enqueue", "mail", "--run-at", "2030-01-31T09:00"],
             "write 2030-01-31T09:00Z for UTC, or 2030-01-31",
         ),
-        (["enqueue", "mail", "--key", ""], "a key is not empty"),
+        (["enqueue", "mail", "--key", ""], "it is empty; give it a value"),
         (["worker", "shop_under_test:app", "--server", "http://q:8000"], "write grpc://q:8001"),
         (["worker", "shop_under_test:app", "--server", "https://q"], "write grpcs://q:8001"),
         (
@@ -138,3 +138,18 @@ def test_a_dsn_that_is_none_is_not_understood_and_nothing_was_tried(on):
     assert told.exit_code == 2
     assert "neither a URL" in told.stderr
     assert "--dsn" in told.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("jobs", "cancel", "1", "--yes", "--dsn", ""), ("--dsn", "", "jobs", "list"),
+        ("enqueue", "greet", "{}", "--app", ""), ("worker", "shop:app", "--queues", ""),
+    ],
+)  # fmt: skip
+def test_an_empty_option_is_refused_and_means_nothing_else(on, words):
+    """A shell variable that is not set: cancelled in the wrong database, checked against no app."""
+    told = on(*words)
+
+    assert told.exit_code == 2
+    assert "it is empty; give it a value, or leave it out" in told.stderr

@@ -5,6 +5,7 @@ shares the price of a commit.
 """
 
 import asyncio
+import logging
 from collections import deque
 from contextlib import suppress
 from typing import Any, Final
@@ -17,6 +18,7 @@ from faultline.job import NewJob
 from faultline.store import calls
 from faultline.store.run import AsyncStore
 from faultline.store.turns import for_everybody
+from faultline.telemetry import emit
 
 Made = tuple[int, bool]
 """The id of the job, and whether it is new: a key may name an older one."""
@@ -129,6 +131,8 @@ class Gatherer:
                 made = await self._store.run(calls.telling_which_are_new(calls.enqueue_many(jobs)), hint)
         if hint is None and is_due(first):
             await self._sender.ahint(first.queue)
+        if new := sum([is_new for _, is_new in made]):
+            emit("enqueued", logging.DEBUG, jobs=new, task=first.task, queue=first.queue)
         return made
 
     async def _carry_keyed(self, new: NewJob) -> Made:

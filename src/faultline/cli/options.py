@@ -39,9 +39,16 @@ def _wish(flag: str, **options: Any) -> Everywhere:
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    _refuse_empty(ctx, param, value)
     wishes = ctx.find_root().ensure_object(Wishes)
     if value is not None and param.name:
         setattr(wishes, param.name, value)
+
+
+def _refuse_empty(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """A shell variable that is not set must not mean another database, no check, or every queue."""
+    if isinstance(param, click.Option) and (value == "" or (isinstance(value, tuple) and "" in value)):
+        raise click.BadParameter("it is empty; give it a value, or leave it out", ctx, param)
 
 
 class Command(click.Command):
@@ -50,6 +57,12 @@ class Command(click.Command):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.params += everywhere()
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        for param in self.params:
+            _refuse_empty(ctx, param, ctx.params.get(param.name or ""))
+        return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _format_apart(self, ctx, formatter)

@@ -1,5 +1,8 @@
 """The demo: a PostgreSQL of its own, ordinary jobs, a worker that wakes too late; and SQL judges."""
 
+import os
+import shutil
+import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -23,10 +26,18 @@ DEMO_LEASE: Final = timedelta(seconds=2)
 """Longer than a drill's: a worker keeps its lease while things are told, on machines that may be busy."""
 
 NEXT: Final = """
-Next, a database and a worker for an app of yours (the README has one to copy):
+Next, a database and a worker for an app of yours. Copy shop.py from the README ("Use it") into a file, then:
 
-  faultline dev shop:app
+  {faultline} dev shop:app
 """
+
+
+def _as_called() -> str:
+    """How this program can be started from here: by its name only where the shell finds it."""
+    called = Path(sys.argv[0])
+    if called.name != "faultline":
+        return "python -m faultline"
+    return "faultline" if shutil.which("faultline") else os.path.relpath(called)
 
 
 def run_demo(
@@ -86,7 +97,7 @@ def _last_word(console: Console, verdict: Verdict, seconds: float) -> None:
     console.print()
     if verdict.kept:
         console.print(Text(f"Every promise was kept. {seconds:.1f} s.", "bold green"))
-        console.print(NEXT, highlight=False)
+        console.print(NEXT.format(faultline=_as_called()), highlight=False, markup=False)
     else:
         console.print(
             Text(f"{len(verdict.broken)} of {len(verdict.findings)} promises were BROKEN.", "bold red")

@@ -24,13 +24,15 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 Frame = tuple[FrameType, int]
 
 
-def frames_of(trace: TracebackType | None) -> list[str]:
+def frames_of(trace: TracebackType | None, *, meant: bool = False) -> list[str]:
     """The frames of a traceback as text, the most recent call first.
 
     The user's own frames come first: nobody has to look for their line among those of libraries. Frames of
-    Faultline itself are left out, unless there are no others. Too many of a kind are cut in their middle.
+    Faultline itself are left out, unless there are no others and the error was not meant: then it is a defect
+    of ours. Too many of a kind are cut in their middle.
     """
-    return _told(list(islice(traceback.walk_tb(trace), WALK_MAX))[::-1], "raised")
+    walked = list(islice(traceback.walk_tb(trace), WALK_MAX))[::-1]
+    return [] if meant and all(map(_is_ours, walked)) else _told(walked, "raised")
 
 
 def frames_at(frame: FrameType) -> list[str]:
@@ -40,7 +42,7 @@ def frames_at(frame: FrameType) -> list[str]:
 
 
 def _told(walked: list[Frame], how: str) -> list[str]:
-    others = [frame for frame in walked if not _file(frame).startswith(_OURS)]
+    others = [frame for frame in walked if not _is_ours(frame)]
     if not others:
         return _shown(walked, LIBRARIES_MAX)
     home = _home(_file(others[-1]))
@@ -52,6 +54,10 @@ def _told(walked: list[Frame], how: str) -> list[str]:
 
 def _is_the_loop(frame: Frame) -> bool:
     return _file(frame).startswith(_ASYNCIO) and frame[0].f_code.co_name in ("_run", "run")
+
+
+def _is_ours(frame: Frame) -> bool:
+    return _file(frame).startswith(_OURS)
 
 
 def _file(frame: Frame) -> str:

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from faultline.errors import FaultlineError
 from faultline.telemetry.frames import frames_of
 
 ERROR_BYTES_MAX: Final = 8_192
@@ -82,7 +83,8 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _with_frames(error: BaseException) -> str:
-    return "\n".join([_summary(error), *frames_of(error.__traceback__)])
+    frames = frames_of(error.__traceback__, meant=isinstance(error, FaultlineError))
+    return "\n".join([_summary(error), *frames])
 
 
 def _summary(error: BaseException) -> str:

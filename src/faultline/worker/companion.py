@@ -42,6 +42,7 @@ class Companion:
             stdout=subprocess.DEVNULL,
             pass_fds=[fd],
             bufsize=0,
+            process_group=0,  # Ctrl-C at a terminal reaches the worker alone, also while this one starts
         )
         # A pacemaker that somebody has stopped reads nothing: its pipe may fill up, but must not hold us up.
         os.set_blocking(_pipe(self.process).fileno(), False)
