@@ -96,8 +96,21 @@ def named(fault: grpc.RpcError, target: str, *, sent: bool) -> errors.FaultlineE
     if kind := _KINDS.get(code):
         how = _SHOW_A_KEY if kind is errors.NotAuthenticated else ""
         return kind(f"the server at {target} refused: {said}{how}")
-    words = f"the server at {target} is away or could not do it ({code.name.lower()}): {said}"
+    words = f"the server at {target} is away or could not do it ({code.name.lower()}): {_explained(said)}"
     return errors.ServerUnavailable(words) if sent else errors.CannotConnect(words)
+
+
+def _explained(said: str) -> str:
+    """What the library tells of an address that is not the right one, in words of ours.
+
+    >>> _explained("SSL_ERROR_SSL: error:100000f7:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER")
+    'it speaks without TLS there; write grpc:// for grpcs://'
+    """
+    if "Expected SETTINGS frame" in said:
+        return "it does not speak gRPC there; give the address of its --grpc, not of its --http"
+    if "WRONG_VERSION_NUMBER" in said:
+        return "it speaks without TLS there; write grpc:// for grpcs://"
+    return said
 
 
 def lease_lost(refusal: worker_pb2.Refusal) -> errors.LeaseLost:

@@ -158,9 +158,11 @@ class Cutter:
     def __init__(self, conn: Connection[Any]) -> None:
         self._lock = threading.Lock()
         self._socket = socket.socket(fileno=os.dup(conn.fileno()))
+        self.has_cut = False
 
     def cut(self) -> None:
         """Have whoever waits for the server find that it is gone; nothing more is sent."""
+        self.has_cut = True
         with self._lock, contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 

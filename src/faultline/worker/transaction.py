@@ -78,7 +78,10 @@ class WorkTransaction(Block):
             if error is None:
                 self._commit()
             else:
-                self._block.__exit__(kind, error, trace)
+                if self._cutter is not None and self._cutter.has_cut:
+                    self._conn.close()  # the lease has ended, and the line with it: nobody hears a ROLLBACK
+                else:
+                    self._block.__exit__(kind, error, trace)
                 self._check_broken(error)
         finally:
             self._give_back()
@@ -198,7 +201,8 @@ class WorkTransaction(Block):
             if error is None:
                 await self._acommit()
             else:
-                await self._block.__aexit__(kind, error, trace)
+                if not self._conn.closed:  # else the lease has ended, and the line with it
+                    await self._block.__aexit__(kind, error, trace)
                 self._check_broken(error)
         finally:
             await self._agive_back()
