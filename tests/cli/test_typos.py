@@ -153,3 +153,12 @@ def test_an_empty_option_is_refused_and_means_nothing_else(on, words):
 
     assert told.exit_code == 2
     assert "it is empty; give it a value, or leave it out" in told.stderr
+
+
+def test_a_key_for_a_queue_that_is_not_there_is_made_and_told(on, store):
+    enqueue(store, queue="billing")
+
+    told = on("keys", "create", "shop", "--scope", "work", "--queue", "bilingg")
+
+    assert told.exit_code == 0
+    assert "no queue is called bilingg; did you mean billing?" in told.stderr

@@ -125,5 +125,6 @@ def _problems(
     if lag_max is not None and lag > lag_max.total_seconds():
         problems.append(f"the slowest queue is {span(lag)} behind")
     if worker is not None and facts["worker"] != "working":
-        problems.append(f"the worker {worker} is {facts['worker']}; see `faultline workers --all`")
+        state = {"gone": "gone, or never came"}.get(facts["worker"], facts["worker"])
+        problems.append(f"the worker {worker} is {state}; see `faultline workers --all`")
     return problems

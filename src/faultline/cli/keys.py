@@ -9,6 +9,7 @@ import click
 from faultline import bounds
 from faultline.access import SCOPES, NewKey, mint
 from faultline.cli.documents import plain
+from faultline.cli.known import remark_queue
 from faultline.cli.options import DURATION, Group, parsed, told
 from faultline.cli.tables import draw, toned, wide, word
 from faultline.cli.terminal import Terminal
@@ -77,6 +78,8 @@ def create(
     with terminal.database() as session:
         made = session.run(calls.create_key(
             key.id, key.hash, name, _once(scopes), _once(queues) or None, _moment(expires)))  # fmt: skip
+        for queue in _once(queues):
+            remark_queue(terminal, session, queue)
     _hand_over(terminal, key, made)
 
 
