@@ -4,6 +4,7 @@ from proof.mutants.mutant import Mutant, Patch
 
 FAIR = "tests/server/test_fair_shares.py"
 WHO = "tests/api/test_s2_who_may_do_what.py"
+CARGO = "tests/remote/test_cargo.py"
 
 MUTANTS = (
     Mutant(
@@ -29,5 +30,21 @@ MUTANTS = (
         "connections are lent in the order of arrival", "G13",
         f"{FAIR}::test_slow_reads_of_one_key_leave_connections_to_the_others",
         (Patch("server/server.py", ", turns=Turns(POOL_MAX)", ""),),
+    ),
+    Mutant(
+        "two keys hold all the room for jobs on their way", "G13",
+        f"{CARGO}::test_a_key_takes_no_more_of_the_room_than_it_leaves_free",
+        (Patch("remote/serving/cargo.py", "and (not held or held + CLAIM_BYTES_MAX <= free)", "and True"),),
+    ),
+    Mutant(
+        "answers that are not read keep their room until the call's deadline", "G13",
+        f"{CARGO}::test_many_keys_that_do_not_read_are_hung_up_on_and_their_jobs_come_back",
+        (Patch("remote/serving/cargo.py", "                    load.hurry()\n", "                    pass\n"),),
+    ),
+    Mutant(
+        "a connection whose answer is not read stays open", "G13",
+        f"{CARGO}::test_many_keys_that_do_not_read_are_hung_up_on_and_their_jobs_come_back",
+        (Patch("remote/serving/workers.py", "            self.gate.connections.hang_up(context.peer())\n", ""),),
+        red_by=("TimeoutError",),
     ),
 )  # fmt: skip

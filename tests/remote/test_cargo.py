@@ -14,6 +14,7 @@ import pytest
 from faultline.access import mint
 from faultline.remote.conformance.talk import Place, done
 from faultline.remote.serving.cargo import CLAIM_BYTES_MAX, Cargo
+from faultline.rpc.v1 import worker_pb2
 from faultline.store import calls
 from tests.support import new_job
 
@@ -23,7 +24,7 @@ LARGE = '{"a": "' + "x" * (MIB - 9) + '"}'
 
 def test_a_claim_waits_for_room_and_one_key_has_a_part_of_it():
     async def test():
-        cargo = Cargo(3 * MIB, 2 * MIB)
+        cargo = Cargo(5 * MIB, 2 * MIB)
         one, two = [await cargo.room("a", 0.0) for _ in range(2)]
         assert await cargo.room("a", time.monotonic() + 0.05) is None
         third = asyncio.create_task(cargo.room("a", time.monotonic() + 20))
@@ -104,9 +105,10 @@ def _peak(process) -> int:
 def test_s7_asks_for_a_thousand_large_jobs_by_many_sessions_take_60_megabytes_at_most(process, store, size):
     """Forty sessions ask eight times for a thousand jobs each, and read nothing for a while."""
     running, port, key = process
-    other = mint()
-    store.run(calls.create_key(other.id, other.hash, other.id, ["work"]))
-    keys = [key, other.text] * 20
+    others = [mint() for _ in range(4)]
+    for other in others:
+        store.run(calls.create_key(other.id, other.hash, other.id, ["work"]))
+    keys = [key, *[other.text for other in others]] * 8
     large = '{"a": "' + "x" * (size - 9) + '"}'
     for _ in range(4):
         store.run(calls.enqueue_many([new_job(args=large)] * min(40, 20 * MIB // size)))
@@ -133,3 +135,90 @@ def test_s7_asks_for_a_thousand_large_jobs_by_many_sessions_take_60_megabytes_at
 
     grown = asyncio.run(test())
     assert grown < 60_000_000, f"{grown:,} bytes"
+
+
+def test_a_key_takes_no_more_of_the_room_than_it_leaves_free():
+    async def test():
+        cargo = Cargo(6 * MIB, 5 * MIB)
+        assert all([await cargo.room("a", 0.0) for _ in range(3)])
+        assert await cargo.room("a", time.monotonic() + 0.05) is None
+        assert all([await cargo.room(whose, time.monotonic() + 20) for whose in "bcd"])
+
+    asyncio.run(test())
+
+
+def test_the_key_that_has_least_on_its_way_is_next_and_equals_take_turns():
+    async def test():
+        cargo = Cargo(2 * MIB, 2 * MIB)
+        loads = [await cargo.room(whose, time.monotonic() + 20) for whose in "ab"]
+        served: list[str] = []
+
+        async def wait(whose):
+            load = await cargo.room(whose, time.monotonic() + 20)
+            served.append(whose)
+            load.release()
+
+        waiting = [asyncio.create_task(wait(whose)) for whose in "aaabbbc"]
+        await asyncio.sleep(0)
+        loads[0].release()
+        loads[1].release()
+        await asyncio.gather(*waiting)
+        assert "c" in served[:3], served
+        assert (cargo._total, cargo._line) == (0, {})
+
+    asyncio.run(test())
+
+
+UNREAD = {"grpc.http2.bdp_probe": 0, "grpc.http2.lookahead_bytes": 1024}
+
+
+def _unread_lease(place, key, queue):
+    """A Lease whose answer is not read: the same call on the wire, opened as if more answers could come."""
+    call = place.channel(**UNREAD).unary_stream("/faultline.rpc.v1.Workers/Lease")
+    ask = worker_pb2.LeaseRequest(ask=worker_pb2.Ask(room=1, queues=[queue]), lease_ms=600_000)
+    return call(ask.SerializeToString(), metadata=(("authorization", f"Bearer {key}"),), timeout=300)
+
+
+async def _hold_all_the_room(place, keys):
+    await place.store.run(calls.enqueue_many([new_job(args=LARGE)] * len(keys)))
+    cargo, held = place.server.desk.assigner.cargo, []
+    for number, key in enumerate(keys):
+        held.append(_unread_lease(place, key, "default"))
+        while len(cargo._writing) <= number:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return held
+
+
+def test_lease_answers_that_are_not_read_leave_room_for_the_other_keys(served):
+    """Two keys, with four answers of a mebibyte: these took all of it, for as long as the call's deadline."""
+
+    async def test(place):
+        one, other = [await place.key_for("work") for _ in range(2)]
+        held = await _hold_all_the_room(place, [one, one, one, other])
+        await place.store.run(calls.enqueue(new_job(queue="quick")))
+        way = place.place(queue="quick")
+        ask = worker_pb2.LeaseRequest(ask=worker_pb2.Ask(room=1, queues=["quick"], wait_ms=20_000))
+        assert len((await way.ask(way.workers.Lease, ask)).jobs) == 1
+        assert len(held) == 4
+
+    served(test)
+
+
+def test_many_keys_that_do_not_read_are_hung_up_on_and_their_jobs_come_back(served):
+    """Each key that waits for room gives those who hold it five seconds; afterwards nothing of it is left."""
+
+    async def test(place):
+        keys = [await place.key_for("work") for _ in range(6)]
+        held = await _hold_all_the_room(place, keys)
+        cargo = place.server.desk.assigner.cargo
+        await place.store.run(calls.enqueue(new_job(queue="quick")))
+        way = place.place(queue="quick")
+        ask = worker_pb2.LeaseRequest(ask=worker_pb2.Ask(room=1, queues=["quick"], wait_ms=25_000))
+        assert len((await way.ask(way.workers.Lease, ask)).jobs) == 1
+        assert {await call.code() for call in held} == {grpc.StatusCode.UNAVAILABLE}
+        assert cargo._total == 0
+        async with asyncio.timeout(20):
+            while (await place.store.run(calls.backlog("default"))) < len(keys):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+    served(test)

@@ -60,7 +60,7 @@ class GrpcConfig:
     """Tasks that one Ask may except: each is compared with each job that its claim looks at."""
     jobs_max: int = 10_000
     """Jobs in one SubmitMany."""
-    cargo_bytes_max: int = 4 * MIB
+    cargo_bytes_max: int = 6 * MIB
     """Arguments of jobs that were claimed and not yet sent, of all sessions. It takes 6 times the memory."""
     cargo_bytes_per_key: int = 3 * MIB
     calls_at_once_max: int = 1_000

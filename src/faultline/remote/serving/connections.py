@@ -46,6 +46,7 @@ class Connections:
         self._seconds_max = config.unadmitted_seconds_max
         self._unadmitted_max = config.unadmitted_max
         self._clock = clock
+        self._port = 0
         self._known: dict[int, Connection] = {}
         self._admitted: set[Peer] = set()
         self.closed: Counter[str] = Counter()
@@ -59,6 +60,19 @@ class Connections:
         if (found := peer_of(peer)) is not None:
             self._admitted.add(found)
 
+    def hang_up(self, peer: str) -> None:
+        """Close the connection of a call whose answer is not being read: until then it stays in memory.
+
+        gRPC's library keeps what was written, and a status after it, for as long as the connection is there.
+        One of a proxy is left alone: it has the calls of others too.
+        """
+        far = peer_of(peer)
+        if far is None or self._allowance.of(far[0]) is None:
+            return
+        for one in self._sockets(self._port):
+            if one.peer == far:
+                self._close(one, "unread")
+
     async def watch(self, port: int) -> None:
         """Look each second, until cancelled."""
         while True:
@@ -67,6 +81,7 @@ class Connections:
 
     def look(self, port: int) -> None:
         """See which connections there are, and close those that have to go."""
+        self._port = port
         self._known = {one.inode: one for one in self._sockets(port)}
         self._admitted &= {one.peer for one in self._known.values() if one.peer is not None}
         of_address: dict[str, list[Connection]] = {}

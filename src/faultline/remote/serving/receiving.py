@@ -19,6 +19,8 @@ Context = grpc.aio.ServicerContext[Any, Any]
 LARGE_BYTES: Final = 65_536
 """A message over it keeps its place until its call has ended: it is held in memory for as long."""
 
+WRITES_ITSELF: Final = "writes_itself"
+
 
 class Receiving:
     """Places for messages that are being read, in all and for each name; the next call waits for one."""
@@ -67,6 +69,12 @@ def _release(held: list[asyncio.Semaphore]) -> None:
         held.pop().release()
 
 
+def writes_itself(method: Any) -> Any:
+    """Of a unary method: it writes its one answer to its context, and knows when that was read."""
+    setattr(method, WRITES_ITSELF, True)
+    return method
+
+
 class KeyFirst:
     """Registers a service with a server: its methods are called before their message is read."""
 
@@ -90,6 +98,8 @@ def _unread(method: Any) -> Any:
     }
     if method.request_streaming:
         return method
+    if getattr(method.unary_unary, WRITES_ITSELF, False):
+        return grpc.stream_stream_rpc_method_handler(method.unary_unary, **how)
     if method.response_streaming:
         return grpc.stream_stream_rpc_method_handler(method.unary_stream, **how)
     return grpc.stream_unary_rpc_method_handler(method.unary_unary, **how)

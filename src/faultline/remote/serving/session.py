@@ -16,7 +16,7 @@ import psycopg
 from faultline.access import Caller
 from faultline.errors import DatabaseError, FaultlineError
 from faultline.remote.serving.bell import Waiter
-from faultline.remote.serving.cargo import Load
+from faultline.remote.serving.cargo import Load, patience
 from faultline.remote.serving.desk import Desk, trouble_of
 from faultline.remote.serving.gate import CALL, Context, Gate, counting_refusals
 from faultline.remote.serving.granting import Granted, in_parts, named, nothing
@@ -33,8 +33,8 @@ log = logging.getLogger("faultline.remote")
 PART_SHARE: Final = 0.9
 """How much of a message assignments may fill: the rest is for what is around them."""
 
-READ_SECONDS_MIN: Final = 5.0
-READ_SECONDS_MAX: Final = 30.0
+HANG_UP_SECONDS: Final = 1.0
+"""A stream whose connection was closed is over before; no status can be sent while a message is under way."""
 
 GIVEN_MAX: Final = 20_000
 
@@ -116,10 +116,14 @@ class Session:
         if isinstance(going, Exception):
             raise going
         try:
-            async with asyncio.timeout(self._patience() if going.jobs else None):
+            async with self._patience(going):
                 await self.context.write(going.message)
         except TimeoutError:
+            self.gone = True
             self._undelivered(going)
+            self._give_back_what_is_left()
+            self.gate.connections.hang_up(self.context.peer())
+            await asyncio.sleep(HANG_UP_SECONDS)
             raise TurnedAway(TOO_SLOW, "the jobs that were asked for are not being read") from None
         except BaseException:
             self._undelivered(going)
@@ -132,9 +136,11 @@ class Session:
             self._unanswered[going.kind] -= 1
         return True
 
-    def _patience(self) -> float:
-        """Seconds in which jobs have to be read: their leases run, and they take room that others want."""
-        return min(max(self._lease.total_seconds(), READ_SECONDS_MIN), READ_SECONDS_MAX)
+    def _patience(self, going: Outgoing) -> contextlib.AbstractAsyncContextManager[Any]:
+        seconds = patience(self._lease.total_seconds()) if going.jobs else None
+        if going.load is None or seconds is None:
+            return asyncio.timeout(seconds)
+        return going.load.being_written(seconds)
 
     def _say(self, message: worker_pb2.ToWorker, kind: str = "", load: Load | None = None) -> None:
         going = Outgoing(message, kind, load)

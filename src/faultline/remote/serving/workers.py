@@ -10,10 +10,12 @@ from faultline.errors import LeaseLost, NotAllowed
 from faultline.lease import Lease
 from faultline.remote.serving.assigning import Wish
 from faultline.remote.serving.bell import Waiter
+from faultline.remote.serving.cargo import patience
 from faultline.remote.serving.desk import Desk, trouble_of
 from faultline.remote.serving.gate import POLL, Context, Gate, unary
-from faultline.remote.serving.granting import Granted, in_parts, named
-from faultline.remote.serving.problems import STOPPING, TOO_MANY, TurnedAway, answering
+from faultline.remote.serving.granting import Granted, in_parts, named, nothing
+from faultline.remote.serving.problems import STOPPING, TOO_MANY, TOO_SLOW, TurnedAway, answering
+from faultline.remote.serving.receiving import writes_itself
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.session import PART_SHARE, Session
 from faultline.remote.serving.settling import TROUBLE
@@ -87,6 +89,7 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         if answer.jobs:
             self.spawn(self.desk.assigner.hand_back(named(answer.jobs)))
 
+    @writes_itself
     @unary("work", POLL, _undelivered)
     async def Lease(
         self, request: worker_pb2.LeaseRequest, caller: Caller, context: Context
@@ -96,16 +99,42 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         lease, timeout = desk.lease_of(request.lease_ms), desk.timeout_of(request.timeout_ms)
         worker = await desk.numbers.named(request.worker, caller)
         wish = desk.wish(ask, queues, lease, timeout, worker, caller)
-        if self.draining:
-            return worker_pb2.Assignments(id=ask.id)
         try:
-            granted = await self._poll(wish, (context.time_remaining() or 0.0) * ANSWER_SHARE)
+            seconds = (context.time_remaining() or 0.0) * ANSWER_SHARE
+            granted = nothing() if self.draining else await self._poll(wish, seconds)
         except TROUBLE as trouble:
-            return worker_pb2.Assignments(id=ask.id, trouble=trouble_of(trouble))
-        if (load := granted.load) is not None:  # written when the call has ended, and not before
-            ended: Any = load.over  # grpc-stubs wants a class of its own
-            context.add_done_callback(ended)
+            granted = nothing()
+            granted.answer.assignments.trouble.CopyFrom(trouble_of(trouble))
         granted.answer.assignments.id = ask.id
+        try:
+            return await self._send(granted, context, patience(lease.total_seconds()))
+        finally:
+            if granted.load is not None:
+                granted.load.release()
+
+    async def _send(self, granted: Granted, context: Context, seconds: float) -> worker_pb2.Assignments:
+        """Write the answer of a Lease. If its jobs are not being read the call ends, and they go back."""
+        answer = await self._one_part(granted)
+        load = granted.load
+        writing = asyncio.ensure_future(context.write(answer))
+        try:
+            async with asyncio.timeout(seconds) if load is None else load.being_written(seconds):
+                await asyncio.shield(writing)
+        except TimeoutError:
+            self._undelivered(answer)
+            if load is not None:
+                load.release()
+            self.gate.connections.hang_up(context.peer())
+            await writing  # until then gRPC can send no status; as a rule the call is over before
+            raise TurnedAway(TOO_SLOW, "the jobs that were asked for are not being read") from None
+        except BaseException:
+            writing.cancel()
+            self._undelivered(answer)
+            raise
+        return answer
+
+    async def _one_part(self, granted: Granted) -> worker_pb2.Assignments:
+        desk = self.desk
         first, *rest = in_parts(granted.answer, int(desk.config.message_bytes_max * PART_SHARE))
         if rest:  # a unary answer has one part: the others wait in their line, as before
             over = [job for part in rest for job in part.assignments.jobs]
