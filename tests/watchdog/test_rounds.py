@@ -7,8 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import psycopg
+import pytest
 
-from faultline.errors import PermissionDenied
+from faultline.errors import ConfigError, PermissionDenied
 from faultline.store import calls
 from faultline.telemetry import listen
 from faultline.watchdog.watchdog import every
@@ -166,7 +167,7 @@ def test_a_chore_that_fails_gets_its_next_turn(caplog):
 
     assert turns == [1, 1, 1, 1, "ended"]
     ours = [record.message for record in caplog.records if record.name == "faultline.watchdog"]
-    assert ours == ["the chore failed; it gets its next turn as usual"]
+    assert ours == ["the chore failed, and gets its next turn as usual: once"]
 
 
 def test_hold_fire_after_a_long_silence(database, store, guard):
@@ -221,3 +222,15 @@ def test_a_clock_that_was_set_is_told_by_a_real_watchdog(database, store, guard,
 
     assert 3500 < heard[0] < 3700
     assert -7300 < heard[1] < -7100
+
+
+def test_an_error_of_our_own_is_told_in_a_line(caplog):
+    async def chore():
+        raise ConfigError("set FAULTLINE_POOLER=transaction")
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(every(0.001, chore, "the round"), 0.2))
+
+    (told,) = caplog.records
+    assert told.exc_info is None
+    assert told.getMessage().endswith("set FAULTLINE_POOLER=transaction")

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
-from faultline.errors import CannotConnect, ReadOnlyServer, ServerUnavailable
+from faultline.errors import CannotConnect, FaultlineError, ReadOnlyServer, ServerUnavailable
 from faultline.failpoints import reach
 from faultline.store import calls
 from faultline.store.line import Line
@@ -175,7 +175,13 @@ async def _alone(name: str, chore: Awaitable[Any]) -> None:
     except Exception as error:
         tell("chore_failed", chore=name)
         if _seldom.allows(f"{name} {type(error).__name__}"):
-            log.exception("%s failed; it gets its next turn as usual", name)
+            tell_failed(name, error)
+
+
+def tell_failed(name: str, error: Exception) -> None:
+    """An error of our own says what happened and what to do; where another came from has to be seen."""
+    trace = None if isinstance(error, FaultlineError) else error
+    log.error("%s failed, and gets its next turn as usual: %s", name, error, exc_info=trace)
 
 
 async def reap(line: Line) -> None:

@@ -10,6 +10,7 @@ from faultline.errors import PermissionDenied
 from faultline.store.line import OUTAGE, Line
 from faultline.telemetry.seldom import Seldom
 from faultline.watchdog import chores
+from faultline.watchdog.chores import tell_failed
 
 log = logging.getLogger("faultline.watchdog")
 
@@ -41,7 +42,7 @@ async def every(period: float, chore: Chore, name: str, first_after: float = 0.0
                 )
         except Exception as error:
             if seldom.allows(type(error).__name__):
-                log.exception("%s failed; it gets its next turn as usual", name)
+                tell_failed(name, error)
         await asyncio.sleep((period if rest is None else rest) * random.uniform(0.9, 1.0))
 
 
