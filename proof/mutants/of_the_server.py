@@ -121,4 +121,12 @@ MUTANTS = (
         "tests/remote/test_granting.py::test_each_job_has_its_own_facts_and_those_it_shares",
         (serving("granting", "        alike = (token, ", "        token = rows[0][1]\n        alike = (token, "),),
     ),
+    Mutant(
+        "a token is enough to have a refusal recorded", "G15",
+        "tests/remote/test_access.py::test_s2_a_refusal_is_recorded_of_a_lease_by_its_claim_and_not_by_its_token",
+        (
+            Patch("sql/functions/note_refusals.sql", "entry.token = late.token and entry.claim = any (late.claims))", "entry.token = late.token)"),
+            Patch("sql/functions/note_refusals.sql", "job.token = late.token and job.claim = any (late.claims))", "job.token = late.token)"),
+        ),
+    ),
 )  # fmt: skip

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import grpc
 import pytest
@@ -197,10 +197,11 @@ def test_s2_a_key_of_one_queue_learns_nothing_of_anothers_leases(served):
 def test_s2_a_key_of_one_queue_gets_no_figures_of_anothers_leases(served):
     async def test(place):
         theirs = await place.store.run(calls.enqueue(new_job(queue="theirs")))
-        old = (await place.store.run(_claim("theirs")))[0]
+        first = _claim("theirs")
+        old = (await place.store.run(first))[0]
         await _expire(place.store, theirs)
         new = (await place.store.run(_claim("theirs")))[0]
-        await place.store.run(calls.refused(Lease(theirs, old.token, UUID(int=0), 1.0, 0.0), None))
+        await place.store.run(calls.refused(Lease(theirs, old.token, first.args["claim"], 1.0, 0.0)))
         asked = worker_pb2.FiguresRequest(
             granted=[worker_pb2.LeaseName(job_id=theirs, token=new.token)],
             refused=[worker_pb2.LeaseName(job_id=theirs, token=old.token)],
@@ -335,7 +336,7 @@ def test_s2_a_key_speaks_for_its_own_workers_only(served):
                 await other.ask(
                     other.workers.Settle, worker_pb2.SettleRequest(worker=worker, results=results)
                 )
-        asked = worker_pb2.RefusedRequest(worker=worker, job_id=job.id, token=job.token)
+        asked = worker_pb2.RefusedRequest(worker=worker, job_id=job.id, token=job.token, claim=job.claim)
         await other.ask(other.workers.Refused, asked)
         noted = await place.store.run(calls.refusals())
         assert {(one.job_id, one.worker) for one in noted} == {(job_id, None)}
@@ -396,6 +397,39 @@ def test_s2_no_refusal_is_recorded_of_a_lease_that_was_never_given(served):
                 results = worker_pb2.Results(items=[result])
                 await way.ask(way.workers.Settle, worker_pb2.SettleRequest(results=results))
         assert await place.store.run(calls.refusals()) == []
+
+    served(test)
+
+
+def test_s2_a_refusal_is_recorded_of_a_lease_by_its_claim_and_not_by_its_token(served):
+    """Another work key of the queue learns tokens; it had refusals recorded of a lease that was alive."""
+
+    async def test(place):
+        mine, other = place.place(), place.place(await place.key_for("work", queues=("default",)))
+        await mine.submit()
+        ask = worker_pb2.LeaseRequest(ask=worker_pb2.Ask(room=1, queues=["default"]))
+        (job,) = (await mine.ask(mine.workers.Lease, ask)).jobs
+
+        async def forge():
+            for claim in (b"", bytes(16), uuid4().bytes):
+                asked = worker_pb2.RefusedRequest(job_id=job.id, token=job.token, claim=claim)
+                await other.ask(other.workers.Refused, asked)
+            for claim in (bytes(16), uuid4().bytes):
+                for end in ({"done": worker_pb2.Done()}, {"snoozed": worker_pb2.Snoozed(reason="x")}):
+                    result = worker_pb2.Result(job_id=job.id, token=job.token, claim=claim, **end)
+                    results = worker_pb2.Results(items=[result])
+                    with pytest.raises(grpc.aio.AioRpcError):
+                        await other.ask(other.workers.Settle, worker_pb2.SettleRequest(results=results))
+
+        await forge()
+        results = worker_pb2.Results(items=[done(job)])
+        assert (await mine.ask(mine.workers.Settle, worker_pb2.SettleRequest(results=results))).accepted == 1
+        await forge()
+        assert await place.store.run(calls.refusals()) == []
+
+        late = worker_pb2.RefusedRequest(job_id=job.id, token=job.token, claim=job.claim)
+        assert (await mine.ask(mine.workers.Refused, late)).reason == worker_pb2.REASON_SETTLED
+        assert [one.token for one in await place.store.run(calls.refusals())] == [job.token]
 
     served(test)
 

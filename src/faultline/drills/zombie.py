@@ -101,10 +101,10 @@ def _steal(scene: Scene, say: Telling) -> None:
         "half enough? A [magenta]thief[/], a third program, tries: first B's token, which can be guessed, "
         "with A's claim id."
     )
-    refused = _try_to_commit(scene, old._replace(token=new.token))
+    refused = _try_to_commit(scene, old._replace(token=new.token), new)
     say(_answer(refused, "the newest number alone does not make it B's lease."), PACE_SECONDS)
     say("Then B's claim id, as if it had leaked, with A's token.")
-    refused = _try_to_commit(scene, new._replace(token=old.token))
+    refused = _try_to_commit(scene, new._replace(token=old.token), old)
     say(_answer(refused, "an old number opens nothing, whoever shows it."), PACE_SECONDS)
 
 
@@ -129,7 +129,7 @@ def _lease(scene: Scene, token: int, claim: UUID) -> Lease:
     return Lease(scene.job, token, claim, scene.lease.total_seconds(), 0.0)
 
 
-def _try_to_commit(scene: Scene, lease: Lease) -> bool:
+def _try_to_commit(scene: Scene, lease: Lease, named: Lease) -> bool:
     """Commit the job's work under this lease, as a worker would; True when it was refused."""
     try:
         with scene.conn.transaction():
@@ -138,7 +138,7 @@ def _try_to_commit(scene: Scene, lease: Lease) -> bool:
             Store.run_in(scene.conn, calls.complete(lease, "null"))
     except LeaseLost:
         thief = Store.run_in(scene.conn, calls.worker_started(THIEF, "nowhere", 1, [], 1, "0"))
-        # On record by the job's token alone: with a claim it was never given, nothing would be recorded.
-        Store.run_in(scene.conn, calls.refused(lease._replace(claim=UUID(int=0)), thief))
+        # On record by the lease whose token it showed: with a claim of another, nothing would be recorded.
+        Store.run_in(scene.conn, calls.refused(named, thief))
         return True
     return False

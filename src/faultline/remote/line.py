@@ -149,5 +149,7 @@ class RemoteLine:
         args = call.args
         if recorded := self._recorded.pop((args["job_id"], args["token"]), None):
             return recorded
-        request = rpc.RefusedRequest(worker=args["worker"], job_id=args["job_id"], token=args["token"])
+        request = rpc.RefusedRequest(
+            worker=args["worker"], job_id=args["job_id"], token=args["token"], claim=args["claim"].bytes
+        )
         return outcomes.refused(await self._exchange.call("Refused", request))

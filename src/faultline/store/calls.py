@@ -179,9 +179,8 @@ def others_serve(queue: str, worker: int | None) -> Call[bool]:
 
 
 def refused(lease: Lease, worker: int | None = None) -> Call[tuple[Any, ...]]:
-    """Recorded if the lease was given: by its claim, or where that is not known (all zeros) by its token."""
-    args = {"job_id": lease.job_id, "token": lease.token, "worker": worker}
-    return Call("refused", {**args, "claim": lease.claim if lease.claim.int else None}, read=rows.first)
+    """Recorded if the lease was given: its claim tells."""
+    return Call("refused", {**lease.proof, "worker": worker}, read=rows.first)
 
 
 Named = tuple[int, int]

@@ -28,6 +28,9 @@ from faultline.store.turns import taking
 ANSWER_SHARE = 0.8
 """How much of a call's own deadline a long poll may take: the rest is for the answer's way."""
 
+NO_CLAIM = bytes(16)
+"""No lease has it: what comes with it is answered, and nothing is recorded."""
+
 WORDS = {number: word for word, number in REASONS.items()}
 
 
@@ -200,7 +203,7 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         self, request: worker_pb2.RefusedRequest, caller: Caller, context: Context
     ) -> worker_pb2.Refusal:
         worker = await self.desk.numbers.named(request.worker, caller)
-        lease = Lease(request.job_id, request.token, claim_id(bytes(16)), 0.0, 0.0)
+        lease = Lease(request.job_id, request.token, claim_id(request.claim or NO_CLAIM), 0.0, 0.0)
         if request.job_id not in await self._rights(caller).keep([lease]):
             return refusal(request.job_id, request.token, "gone", None)
         reason, current = await self.desk.store.run(calls.refused(lease, worker))

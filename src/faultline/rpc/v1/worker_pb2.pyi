@@ -510,14 +510,16 @@ class OutcomeResponse(_message.Message):
     def __init__(self, ends: _Optional[_Iterable[_Union[End, str]]] = ...) -> None: ...
 
 class RefusedRequest(_message.Message):
-    __slots__ = ("worker", "job_id", "token")
+    __slots__ = ("worker", "job_id", "token", "claim")
     WORKER_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
     worker: int
     job_id: int
     token: int
-    def __init__(self, worker: _Optional[int] = ..., job_id: _Optional[int] = ..., token: _Optional[int] = ...) -> None: ...
+    claim: bytes
+    def __init__(self, worker: _Optional[int] = ..., job_id: _Optional[int] = ..., token: _Optional[int] = ..., claim: _Optional[bytes] = ...) -> None: ...
 
 class LeaseName(_message.Message):
     __slots__ = ("job_id", "token")

@@ -141,7 +141,7 @@ class WorkersServicer(object):
 
     def Refused(self, request, context):
         """Have a refusal recorded that the worker met elsewhere (in a transaction of its own with the database).
-        Settle and Results record theirs by themselves.
+        Settle and Results record theirs by themselves. Without its claim a lease is told why, and nothing is recorded.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

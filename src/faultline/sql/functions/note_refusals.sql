@@ -1,7 +1,7 @@
 -- Count refused writes, one row for each lease that tried. Only of leases that were given: what was never held cannot be lost,
--- and a record that anybody could fill in would prove nothing. Without a claim, the token has to be one of the job's.
+-- and a record that anybody could fill in would prove nothing. Who held a lease has its claim; a token is easy to guess.
 create function faultline.note_refusals(
-  ids bigint[], tokens bigint[], worker int, moment timestamptz, claims uuid[] default null)
+  ids bigint[], tokens bigint[], worker int, moment timestamptz, claims uuid[])
 returns table (id bigint, token bigint, reason text, current_token bigint)
 language plpgsql
 volatile
@@ -24,11 +24,10 @@ begin
     from late
     where exists (
         select from faultline.ledger as entry
-        where entry.job_id = late.id and entry.token = late.token and (note_refusals.claims is null or entry.claim = any (late.claims)))
+        where entry.job_id = late.id and entry.token = late.token and entry.claim = any (late.claims))
       or exists (
         select from faultline.active as job
-        where job.id = late.id and job.token = late.token and job.claim is not null
-          and (note_refusals.claims is null or job.claim = any (late.claims)))
+        where job.id = late.id and job.token = late.token and job.claim = any (late.claims))
     order by late.id, late.token
     on conflict on constraint a_refusal_is_counted_in_one_row do update
     set times = noted.times + 1, last_at = excluded.last_at, current_token = excluded.current_token

@@ -1,4 +1,4 @@
--- Record a refused write: called in a transaction of its own, after LS001 rolled the first one back.
+-- Record a refused write: called in a transaction of its own, after LS001 rolled the first one back. Without the claim nothing is recorded.
 create function faultline.refused(job_id bigint, token bigint, worker int default null, claim uuid default null)
 returns table (reason text, current_token bigint)
 language plpgsql
@@ -10,6 +10,6 @@ begin
   return query
   select noted.reason, noted.current_token
   from faultline.note_refusals(array[refused.job_id], array[refused.token], refused.worker, faultline.now(),
-    case when refused.claim is not null then array[refused.claim] end) as noted;
+    array[refused.claim]) as noted;
 end;
 $$;
