@@ -49,7 +49,7 @@ MUTANTS = (
     Mutant(
         "results go to the database unchecked", "G13",
         "tests/remote/test_jobs.py::test_i12_a_result_that_cannot_be_kept_harms_no_other",
-        (serving("settling", 'if item.kind == "done" and', "if False and"),),
+        (serving("settling", "for item, result in given if result and", "for item, result in given if False and"),),
     ),
     Mutant(
         "a claim brings what it asked for, whatever it weighs", "G13",

@@ -8,6 +8,7 @@ from proof.mutants import (
     of_crashes,
     of_fair_shares,
     of_metrics,
+    of_one_key,
     of_ownership,
     of_refusals,
     of_the_api,
@@ -40,5 +41,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_cancels.MUTANTS,
     *of_the_doors.MUTANTS,
     *of_fair_shares.MUTANTS,
+    *of_one_key.MUTANTS,
     *of_before_the_key.MUTANTS,
 )

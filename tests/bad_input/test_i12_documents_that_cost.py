@@ -1,5 +1,6 @@
 """I12: what it costs to check a document grows with its length, at every door, whatever stands in it."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,7 +33,7 @@ def _http_one(text: str) -> None:
 
 
 def _http_many(text: str) -> None:
-    decode_many(b'{"jobs": [{"task": "t", "args": ' + text.encode() + b"}]}", 10)
+    list(decode_many(b'{"jobs": [{"task": "t", "args": ' + text.encode() + b"}]}", 10))
 
 
 def _grpc_submit(text: str) -> None:
@@ -42,7 +43,7 @@ def _grpc_submit(text: str) -> None:
 def _grpc_settle(text: str) -> None:
     job = worker_pb2.Job(id=1, token=1, claim=uuid4().bytes)
     results = worker_pb2.Results(items=[done(job, text.encode())])
-    _, rest = settling.recordable(settling.read(results, 10))
+    _, rest = asyncio.run(settling.recordable(settling.read(results, 10)))
     if rest:
         assert rest[0].why == worker_pb2.WHY_INVALID
         raise errors.BadDocument(rest[0].problem.message)

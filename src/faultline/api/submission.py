@@ -1,6 +1,6 @@
 """A job as it is asked for over HTTP: bytes in, NewJob out. By msgspec, for this is the busiest door."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
@@ -85,13 +85,13 @@ def decode_one(body: bytes, header_key: str | None) -> NewJob:
     return asked.new_job(header_key)
 
 
-def decode_many(body: bytes, jobs_max: int) -> list[NewJob]:
-    """The jobs a body asks for; one that cannot be refuses them all, with its number."""
+def decode_many(body: bytes, jobs_max: int) -> Iterator[NewJob]:
+    """The jobs a body asks for, checked as they are taken; a wrong one is refused with its number."""
     batch: Batch = _decoded(_many, body)
     jobs = batch.jobs
     if not 1 <= len(jobs) <= jobs_max:
         raise OutOfBounds(f"jobs holds 1 to {jobs_max:,} jobs; got {len(jobs):,}")
-    return [job.new_job(place=f"jobs[{number}].") for number, job in enumerate(jobs)]
+    return (job.new_job(place=f"jobs[{number}].") for number, job in enumerate(jobs))
 
 
 def _decoded(decoder: Any, body: bytes) -> Any:

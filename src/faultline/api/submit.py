@@ -11,6 +11,7 @@ from faultline.api.asked import Asked
 from faultline.api.desk import Desk
 from faultline.api.problems import OVERLOADED, Refused
 from faultline.api.submission import decode_many, decode_one
+from faultline.server.pacing import LARGE_BYTES, Pacing
 from faultline.telemetry.tracing import context_of
 
 SUBMIT: Final = "/api/v1/jobs"
@@ -22,7 +23,11 @@ _encode: Final = msgspec.json.Encoder().encode
 async def submit_one(desk: Desk, asked: Asked, caller: Caller, body: bytes, answer: Answer) -> None:
     """Enqueue one job; 201 for a new one, 200 when its key names one that was there."""
     caller.require("enqueue")
-    new = decode_one(body, asked.headers.get(b"idempotency-key"))
+    key = asked.headers.get(b"idempotency-key")
+    if len(body) <= LARGE_BYTES:
+        new = decode_one(body, key)
+    else:
+        new = await Pacing.of_this_loop().one(lambda: decode_one(body, key), len(body))
     caller.require("enqueue", new.queue)
     if (parent := asked.headers.get(b"traceparent")) is not None:
         trace = context_of(parent, asked.headers.get(b"tracestate"))
@@ -42,7 +47,8 @@ async def submit_one(desk: Desk, asked: Asked, caller: Caller, body: bytes, answ
 async def submit_many(desk: Desk, caller: Caller, body: bytes) -> list[int]:
     """Enqueue many jobs, all of them or none; their ids in the order given."""
     caller.require("enqueue")
-    jobs = decode_many(body, desk.config.limits.batch_jobs_max)
+    asked = decode_many(body, desk.config.limits.batch_jobs_max)
+    jobs = await Pacing.of_this_loop().all_of(asked, len(body))
     for queue in {new.queue for new in jobs}:
         caller.require("enqueue", queue)
     async with asyncio.timeout(desk.config.limits.answer_seconds_max):

@@ -2,11 +2,15 @@
 
 No value is built, no number is formatted, and no pattern steps back: the cost grows with the length of the
 text, whatever stands in it. An ordinary document costs two substring searches; only one that has long digit
-runs or exponents is read number by number, and one whose length may grow past the limit is measured.
+runs or exponents is looked at further, and one whose length may grow past the limit is measured. Even then no
+Python runs for each number: a server checks on its event loop. Exponents are counted by value, numbers by
+form, and the few that can be beyond 1e308 are read singly.
 """
 
 import re
-from itertools import accumulate
+from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate, islice
 from typing import Final
 
 from faultline.bounds import DIGITS_MAX, EXPONENT_MAX
@@ -21,16 +25,25 @@ SMALL_BYTES: Final = BYTES_MAX // _GROWTH_MAX
 
 _MAGNITUDE_MAX: Final = 308
 
-# The quantifiers are possessive. A text that is not closed ends with the document: that it is no JSON is for
-# the parser to say, and to look for the next quote would make the search quadratic.
-_TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-_NUMBER: Final = re.compile(rb"([0-9]++)(?:\.([0-9]++))?+(?:[eE]([+-]?)([0-9]++))?+")
-_POWERED: Final = re.compile(rb"([0-9]++)(?:\.([0-9]++))?+[eE]([+-]?[0-9]++)")
+# The quantifiers are possessive. They read a document without its texts, in lower case, without plus signs.
+_EXPONENT: Final = re.compile(rb"e(-?[0-9]++)")
+_POWERED: Final = re.compile(rb"([0-9.]++)e(-?[0-9]++)")
+_TOO_MANY_DIGITS: Final = re.compile(rb"(?<![0-9])[0-9]{%d}" % (DIGITS_MAX + 1))
+# The numbers that may be beyond 1e308: of many digits, or not zero and with an exponent of three digits.
+_MANY: Final = b"0" * (_MAGNITUDE_MAX - 99)
+_LONG_NUMBER: Final = re.compile(rb"(?<![0-9.])([0-9]{209,}+)(?:\.([0-9]++))?+(?:e(-?[0-9]++))?+")
+_LARGE_NUMBER: Final = re.compile(
+    rb"(?<![0-9.])(?!0(?:\.0++)?+e)([0-9]++)(?:\.([0-9]++))?+e(0*+[1-9][0-9]{2,}+)"
+)
+_LARGE_MAX: Final = 2 * BYTES_MAX // 100
+"""Of the latter no document within the limit has more: each is printed or written with a hundred digits."""
 
 _FORM: Final = bytes.maketrans(b"123456789E", b"000000000e")
 _LONG: Final = b"0" * (_MAGNITUDE_MAX + 1)
 _POWER: Final = b"0e000"
 _STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_LOWER: Final = bytes.maketrans(b"E", b"e")
+_SAME_LENGTH: Final = bytes.maketrans(b"23456789", b"11111111")
 _ALL_ELSE: Final = bytes(set(range(256)) - _STEPS.keys())
 
 TOO_MANY_DIGITS: Final = f"has a number of more than {DIGITS_MAX} digits in a row. Send it as text"
@@ -48,21 +61,31 @@ class Scan:
     13
     """
 
-    __slots__ = ("_bare", "_form", "data")
+    __slots__ = ("_bare", "_exponents", "_form", "_lower", "data")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self._form = _form(data)
         self._bare: bytes | None = None
+        self._lower: bytes | None = None
+        self._exponents: Counter[bytes] | None = None
 
     def wrong_number(self) -> str | None:
-        """What is wrong with the first number that is past its bounds."""
-        if not _is_risky(self._form) or not _is_risky(_form(self.bare())):
+        """What is wrong with a number that is past its bounds."""
+        if not _is_risky(self._form) or not _is_risky(form := _form(self.bare())):
             return None
-        for number in _NUMBER.finditer(self.bare()):
-            if number.end() - number.start() > 4 and (wrong := _wrong(*number.groups(b""))):
-                return wrong
-        return None
+        lower, has_long = self.lower(), _MANY in form
+        if has_long and _TOO_MANY_DIGITS.search(lower):
+            return TOO_MANY_DIGITS
+        powers = self.exponents()
+        if any(len(power) > 3 and len(power.lstrip(b"-0")) > 3 for power in powers):
+            return EXPONENT_TOO_LARGE
+        exponents = set(map(int, powers))
+        if max(map(abs, exponents), default=0) > EXPONENT_MAX:
+            return EXPONENT_TOO_LARGE
+        has_large = max(exponents, default=0) >= 100
+        numbers = _may_be_too_large(lower, has_long, has_large)
+        return NUMBER_TOO_LARGE if any(map(_is_too_large, numbers)) else None
 
     def exceeds(self) -> int | None:
         """How long it is printed, if that is past the limit; its numbers are within their bounds."""
@@ -70,7 +93,7 @@ class Scan:
             return None
         if len(self.data) > BYTES_MAX:
             return len(self.data)
-        if self._bytes_at_most() <= BYTES_MAX:
+        if self._bytes_at_most() <= BYTES_MAX or self._bytes_by_exponents() <= BYTES_MAX:
             return None
         size = self.printed_bytes()
         return size if size > BYTES_MAX else None
@@ -81,17 +104,37 @@ class Scan:
         growth = 9 * (one - two) + 99 * (two - three) + EXPONENT_MAX * three
         return len(self.data) + self.data.count(b",") + self.data.count(b":") + growth
 
+    def _bytes_by_exponents(self) -> int:
+        """Never less than it is printed with, and nearer: by what each exponent can add to a number."""
+        growth = sum(times * (abs(int(power)) - len(power)) for power, times in self.exponents().items())
+        return len(self.data) + self.bare().count(b",") + self.bare().count(b":") + growth
+
     def printed_bytes(self) -> int:
         """How long PostgreSQL prints it: spaced out, and numbers without exponents."""
         bare = self.bare()
         size = len(self.data) + bare.count(b",") + bare.count(b":")
         if b"0e0" not in _form(bare):
             return size
-        for whole, fraction, power in _POWERED.findall(bare):
-            size += _printed(whole, fraction, int(power)) - len(whole) - len(power) - 1
-            if fraction:
-                size -= len(fraction) + 1
-        return size
+        plus = bare.count(b"+")
+        parts = _POWERED.findall(self.lower())
+        # Which digits they are does not matter: numbers of one form are measured once.
+        forms = b" ".join([number for number, _ in parts]).translate(_SAME_LENGTH).split(b" ")
+        for (number, power), times in Counter(zip(forms, [power for _, power in parts], strict=True)).items():
+            whole, _, fraction = number.partition(b".")
+            size += times * (_printed(whole, fraction, int(power)) - len(number) - len(power) - 1)
+        return size - plus
+
+    def lower(self) -> bytes:
+        """The document without its texts, exponents with a small e and no plus."""
+        if self._lower is None:
+            self._lower = self.bare().translate(_LOWER, b"+")
+        return self._lower
+
+    def exponents(self) -> Counter[bytes]:
+        """Every exponent as it is written, and how often."""
+        if self._exponents is None:
+            self._exponents = Counter(_EXPONENT.findall(self.lower()))
+        return self._exponents
 
     def is_deeper_than(self, levels: int) -> bool:
         """Whether brackets stand inside one another deeper than so; a scalar is a level of its own."""
@@ -103,9 +146,12 @@ class Scan:
         return max(depths, default=0) >= levels
 
     def bare(self) -> bytes:
-        """The document without its texts."""
+        """The document without its texts. One that is not closed ends with it: it is no JSON."""
         if self._bare is None:
-            self._bare = _TEXT.sub(b'"', self.data) if b'"' in self.data else self.data
+            data = self.data
+            if b"\\" in data:  # a backslash that is itself escaped escapes no quote
+                data = data.replace(rb"\\", b"").replace(rb"\"", b"")
+            self._bare = b'"'.join(data.split(b'"')[::2])
         return self._bare
 
 
@@ -118,19 +164,26 @@ def _is_risky(form: bytes) -> bool:
     return _POWER in form or (len(form) > _MAGNITUDE_MAX and _LONG in form)
 
 
-def _wrong(whole: bytes, fraction: bytes, sign: bytes, power: bytes) -> str | None:
-    if len(whole) > DIGITS_MAX or len(fraction) > DIGITS_MAX:
-        return TOO_MANY_DIGITS
-    power = power.lstrip(b"0")
-    exponent = int(power or b"0") if len(power) <= 3 else EXPONENT_MAX + 1
-    if exponent > EXPONENT_MAX:
-        return EXPONENT_TOO_LARGE
+Number = tuple[bytes, bytes, bytes]
+"""Whole part, fraction, exponent."""
+
+
+def _may_be_too_large(lower: bytes, has_long: bool, has_large: bool) -> Iterator[Number]:
+    if has_long:
+        for found in _LONG_NUMBER.finditer(lower):
+            yield found.group(1), found.group(2) or b"", found.group(3) or b"0"
+    if has_large:
+        for found in islice(_LARGE_NUMBER.finditer(lower), _LARGE_MAX):
+            yield found.group(1), found.group(2) or b"", found.group(3)
+
+
+def _is_too_large(number: Number) -> bool:
+    whole, fraction, power = number
     digits = (whole + fraction).lstrip(b"0")
-    magnitude = len(digits) - len(fraction) - 1 + (-exponent if sign == b"-" else exponent)
+    magnitude = len(digits) - len(fraction) - 1 + int(power)
     if not digits or magnitude < _MAGNITUDE_MAX:
-        return None
-    is_the_limit = magnitude == _MAGNITUDE_MAX and digits.rstrip(b"0") == b"1"
-    return None if is_the_limit else NUMBER_TOO_LARGE
+        return False
+    return magnitude > _MAGNITUDE_MAX or digits.rstrip(b"0") != b"1"
 
 
 def _printed(whole: bytes, fraction: bytes, exponent: int) -> int:

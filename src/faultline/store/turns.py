@@ -43,6 +43,11 @@ def taking(lane: Lane = "plain", name: str | None = None) -> Iterator[None]:
         _turn.reset(before)
 
 
+def name_of_turn() -> str:
+    """For whom the calls of this context are made."""
+    return _turn.get().name
+
+
 def for_everybody() -> Context:
     """A context for a task that works for many clients: its calls are the server's own."""
     context = copy_context()

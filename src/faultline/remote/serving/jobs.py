@@ -18,6 +18,7 @@ from faultline.remote.serving.gate import WAIT, Context, Gate, unary
 from faultline.remote.serving.problems import TOO_MANY, TurnedAway
 from faultline.remote.serving.translate import info_message, new_job
 from faultline.rpc.v1 import client_pb2, client_pb2_grpc
+from faultline.server.pacing import Pacing
 from faultline.server.waits import Waits
 from faultline.store import calls
 from faultline.store.rows import Outline
@@ -47,7 +48,7 @@ class JobsService(client_pb2_grpc.JobsServicer):
     ) -> client_pb2.SubmitResponse:
         if not request.HasField("job"):
             raise InputError("the request holds no job")
-        new = new_job(request.job)
+        new = await Pacing.of_this_loop().one(lambda: new_job(request.job), len(request.job.args))
         caller.require("enqueue", new.queue)
         return client_pb2.SubmitResponse(id=await self._sender.aenqueue(new))
 
@@ -57,7 +58,8 @@ class JobsService(client_pb2_grpc.JobsServicer):
     ) -> client_pb2.SubmitManyResponse:
         if not 1 <= len(request.jobs) <= self._config.jobs_max:
             raise OutOfBounds(f"jobs holds 1 to {self._config.jobs_max:,} jobs; got {len(request.jobs):,}")
-        jobs = [new_job(asked, f"jobs[{number}].") for number, asked in enumerate(request.jobs)]
+        asked = (new_job(one, f"jobs[{number}].") for number, one in enumerate(request.jobs))
+        jobs = await Pacing.of_this_loop().all_of(asked, sum(len(one.args) for one in request.jobs))
         for queue in {new.queue for new in jobs}:
             caller.require("enqueue", queue)
         return client_pb2.SubmitManyResponse(ids=await self._sender.aenqueue_many(jobs))

@@ -15,6 +15,7 @@ from faultline.remote.serving.problems import MALFORMED, TurnedAway, told_of
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.translate import Claims, check_names, refusal, span
 from faultline.rpc.v1 import worker_pb2
+from faultline.server.pacing import Pacing
 from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.rows import Answer
@@ -64,7 +65,7 @@ class Settling:
             theirs = await rights.keep(named)
         except TROUBLE as trouble:
             return worker_pb2.Settled(id=id, rest=[_in_trouble(item.place, trouble) for item in named])
-        items, rest = recordable([item for item in named if item.job_id in theirs])
+        items, rest = await recordable([item for item in named if item.job_id in theirs])
         # The others as if they did not exist: whether they do is not said.
         rest += [_refused(item, "gone", None) for item in named if item.job_id not in theirs]
         for kind, many in (("done", _complete_many), ("failed", _fail_many)):
@@ -135,17 +136,24 @@ def read(results: worker_pb2.Results, most: int) -> list[Item]:
     return items
 
 
-def recordable(items: list[Item]) -> tuple[list[Item], list[worker_pb2.Unsettled]]:
+async def recordable(items: list[Item]) -> tuple[list[Item], list[worker_pb2.Unsettled]]:
     """Those whose results can be kept, and an answer for each other one: its neighbours are recorded."""
-    kept, rest = [], []
-    for item in items:
-        try:
-            if item.kind == "done" and (result := item.result.done.result) and result != b"null":
-                check_document(result, f"the result of job {item.job_id}")
-            kept.append(item)
-        except InputError as error:
-            rest.append(_invalid(item.place, error))
-    return kept, rest
+    given = [(item, item.result.done.result) for item in items if item.kind == "done"]
+    checks = (_unkept(item, result) for item, result in given if result and result != b"null")
+    size = sum(len(result) for _, result in given)
+    rest = [one for one in await Pacing.of_this_loop().all_of(checks, size) if one is not None]
+    if not rest:
+        return items, rest
+    places = {one.index for one in rest}
+    return [item for item in items if item.place not in places], rest
+
+
+def _unkept(item: Item, result: bytes) -> worker_pb2.Unsettled | None:
+    try:
+        check_document(result, f"the result of job {item.job_id}")
+    except InputError as error:
+        return _invalid(item.place, error)
+    return None
 
 
 def call_of(lease: Lease, result: worker_pb2.Result) -> Call[Any]:
