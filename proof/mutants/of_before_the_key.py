@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         "a message is read before its caller is known", "G15",
         f"{RECEIVING}::test_a_call_without_a_key_is_ended_before_its_message_is_there",
-        (Patch("remote/serving/server.py", "KeyFirst(self._server)", "self._server"),),
+        (Patch("remote/serving/server.py", "KeyFirst(self._server, self.config)", "self._server"),),
     ),
     Mutant(
         "a connection needs no key to stay", "G13",

@@ -7,6 +7,7 @@ from proof.mutants import (
     of_clocks,
     of_crashes,
     of_fair_shares,
+    of_messages,
     of_metrics,
     of_one_key,
     of_ownership,
@@ -43,4 +44,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_fair_shares.MUTANTS,
     *of_one_key.MUTANTS,
     *of_before_the_key.MUTANTS,
+    *of_messages.MUTANTS,
 )

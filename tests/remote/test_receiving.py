@@ -8,7 +8,8 @@ import grpc
 import pytest
 
 from faultline.remote.serving.problems import TurnedAway
-from faultline.remote.serving.receiving import LARGE_BYTES, Receiving
+from faultline.remote.serving.receiving import Receiving
+from faultline.remote.serving.unparsed import LARGE_BYTES, Bound, Unparsed
 from faultline.rpc.v1 import client_pb2
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -86,7 +87,10 @@ class Slow:
     async def read(self):
         self.began.set()
         await self.comes.wait()
-        return client_pb2.SubmitRequest(job=client_pb2.NewJob(args=b"x" * self._size))
+        asked = client_pb2.SubmitRequest(job=client_pb2.NewJob(args=b"x" * self._size))
+        return Unparsed(
+            asked.SerializeToString(), client_pb2.SubmitRequest.FromString, Bound(2 * LARGE_BYTES)
+        )
 
 
 def test_large_messages_of_one_key_wait_for_each_other_and_for_no_other_key():

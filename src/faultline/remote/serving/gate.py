@@ -226,12 +226,14 @@ def unary(
                                 NO_DEADLINE, "this call has no deadline; give it one, such as 30 s"
                             )
                         async with gate.message(context, caller, kind) as request:
+                            served.received = bytes_of(request)
                             work = method(self, request, caller, context)
+                            del request  # a call that waits for long does not hold it
                             if kind in LONG:
                                 unsent = None if dropped is None else partial(dropped, self)
                                 work = gate.while_known(context, work, scope, dropped=unsent)
                             answer = await work
-                            served.received, served.sent = bytes_of(request), bytes_of(answer)
+                            served.sent = bytes_of(answer)
                             return answer
             raise AssertionError("answering always raises")
 

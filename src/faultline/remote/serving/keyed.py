@@ -65,4 +65,4 @@ class KeyedReflection(reflection.aio.ReflectionServicer):  # type: ignore[misc]
                 return
             except TimeoutError:
                 raise TurnedAway(TOO_SLOW, f"nothing was asked for {IDLE_SECONDS_MAX:g} s") from None
-            yield request
+            yield request.parsed()

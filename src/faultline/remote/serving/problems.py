@@ -1,10 +1,11 @@
 """How a call says no: a status, a code for programs, an id for the log; never SQL, an address or a trace."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 import grpc
 import psycopg
@@ -43,6 +44,7 @@ MALFORMED: Final = Kind(grpc.StatusCode.INVALID_ARGUMENT, "malformed")
 NO_DEADLINE: Final = Kind(grpc.StatusCode.INVALID_ARGUMENT, "no_deadline")
 PROTOCOL: Final = Kind(grpc.StatusCode.FAILED_PRECONDITION, "protocol")
 TOO_MANY: Final = Kind(grpc.StatusCode.RESOURCE_EXHAUSTED, "too_many")
+TOO_LARGE: Final = Kind(grpc.StatusCode.RESOURCE_EXHAUSTED, "too_large")
 TOO_SLOW: Final = Kind(grpc.StatusCode.DEADLINE_EXCEEDED, "too_slow")
 STOPPING: Final = Kind(grpc.StatusCode.UNAVAILABLE, "stopping")
 NO_ANSWER: Final = Kind(grpc.StatusCode.UNAVAILABLE, "no_answer")
@@ -138,29 +140,50 @@ def _told(kind: Kind, message: str, id: str, more: tuple[Message, ...] = ()) -> 
     return Told(kind, problem_pb2.Problem(code=kind.code, message=safe, id=id), more)
 
 
-async def say_no(context: grpc.aio.ServicerContext[Any, Any], error: BaseException) -> NoReturn:
-    """End a call with what is to be said of an error."""
+async def say_no(context: grpc.aio.ServicerContext[Any, Any], error: BaseException) -> grpc.aio.AbortError:
+    """Answer a call with what is to be said of an error; what is returned has to end it."""
     kind, problem, more = told_of(error)
     status = problem_pb2.Status(code=kind.status.value[0], message=problem.message)
     for detail in (problem, *more):
         packed = AnyMessage()
         packed.Pack(detail)
         status.details.append(packed)
-    # Beside each other, so that who has no tool for the details still sees code and id.
-    await context.abort(
-        kind.status,
-        f"{problem.message} [{problem.code}, id {problem.id}]",
-        ((DETAILS, status.SerializeToString()),),
-    )
+    try:
+        # Beside each other, so that who has no tool for the details still sees code and id.
+        await context.abort(
+            kind.status,
+            f"{problem.message} [{problem.code}, id {problem.id}]",
+            ((DETAILS, status.SerializeToString()),),
+        )
+    except grpc.aio.AbortError as aborted:
+        return aborted
     raise AssertionError("abort always raises")
 
 
 @asynccontextmanager
 async def answering(context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[None]:
-    """Whatever goes wrong in the block ends the call with a named refusal."""
+    """Whatever goes wrong in the block ends the call with a named refusal.
+
+    gRPC's library keeps the exception of an abort with the call. With its traceback that would keep the
+    frames of the call, its message too, until the collector of cycles comes by. So the traceback is dropped
+    here, and what is added on the way out once it has arrived.
+    """
     try:
         yield
-    except grpc.aio.AbortError:
-        raise
+        return
+    except grpc.aio.AbortError as error:
+        aborted = error
     except Exception as error:
-        await say_no(context, error)
+        aborted = await say_no(context, error)
+        forget(error)
+    forget(aborted)
+    asyncio.get_running_loop().call_soon(forget, aborted)
+    raise aborted
+
+
+def forget(error: BaseException | None) -> None:
+    """Let go of the frames that an error, and those it came from, passed through."""
+    while error is not None:
+        error.__traceback__ = None
+        before, error.__context__, error.__cause__ = error.__cause__ or error.__context__, None, None
+        error = before

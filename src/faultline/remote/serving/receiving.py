@@ -12,18 +12,20 @@ from typing import Any, Final
 
 import grpc
 
+from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.problems import MALFORMED, TOO_SLOW, TurnedAway
+from faultline.remote.serving.unparsed import LARGE_BYTES, OTHERS, Bound, bounds, unparsed
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-LARGE_BYTES: Final = 65_536
-"""A message over it keeps its place until its call has ended: it is held in memory for as long."""
 
 WRITES_ITSELF: Final = "writes_itself"
 
 
 class Receiving:
-    """Places for messages that are being read, in all and for each name; the next call waits for one."""
+    """Places for messages that are being read, in all and for each name; the next call waits for one.
+
+    A message over LARGE_BYTES keeps its place until its call has ended: it is held in memory for as long.
+    """
 
     def __init__(self, most: int, per_name: int, seconds_max: float) -> None:
         self._all = asyncio.Semaphore(most)
@@ -59,9 +61,9 @@ class Receiving:
             raise TurnedAway(TOO_SLOW, f"no message came in {self._seconds_max:g} s") from None
         if message is grpc.aio.EOF:
             raise TurnedAway(MALFORMED, "a call brings one message; this one brought none")
-        if message.ByteSize() <= LARGE_BYTES:
+        if len(message) <= LARGE_BYTES:
             _release(held)
-        return message
+        return message.parsed()
 
 
 def _release(held: list[asyncio.Semaphore]) -> None:
@@ -78,26 +80,27 @@ def writes_itself(method: Any) -> Any:
 class KeyFirst:
     """Registers a service with a server: its methods are called before their message is read."""
 
-    def __init__(self, server: grpc.aio.Server) -> None:
+    def __init__(self, server: grpc.aio.Server, config: GrpcConfig) -> None:
         self._server = server
+        self._bounds = bounds(config)
 
     def add_generic_rpc_handlers(self, handlers: Sequence[Any]) -> None:
         """Nothing: the same methods come by their names as well."""
 
     def add_registered_method_handlers(self, service: str, methods: Mapping[str, Any]) -> None:
         """Take these methods, the unary ones as such that read for themselves."""
-        named = {name: _unread(method) for name, method in methods.items()}
+        named = {name: _unread(method, self._bounds.get(name, OTHERS)) for name, method in methods.items()}
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, named),))
         self._server.add_registered_method_handlers(service, named)
 
 
-def _unread(method: Any) -> Any:
+def _unread(method: Any, bound: Bound) -> Any:
     how = {
-        "request_deserializer": method.request_deserializer,
+        "request_deserializer": unparsed(method.request_deserializer, bound),
         "response_serializer": method.response_serializer,
     }
     if method.request_streaming:
-        return method
+        return grpc.stream_stream_rpc_method_handler(method.stream_stream, **how)
     if getattr(method.unary_unary, WRITES_ITSELF, False):
         return grpc.stream_stream_rpc_method_handler(method.unary_unary, **how)
     if method.response_streaming:

@@ -71,14 +71,14 @@ class GrpcServer:
     async def start(self) -> int:
         """Listen; answers the port, which is known by then also if it was 0."""
         self._server = grpc.aio.server(options=self.config.options())
-        services: Any = KeyFirst(self._server)
+        services: Any = KeyFirst(self._server, self.config)
         worker_pb2_grpc.add_WorkersServicer_to_server(self.workers, services)  # type: ignore[no-untyped-call]
         client_pb2_grpc.add_JobsServicer_to_server(self.jobs, services)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(self._health, services)
         if self.config.reflection:
             names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflected = KeyedReflection(self.gate, names)
-            reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, self._server)
+            reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, services)
         self.port = self._bind()
         await self._say_well(await self._is_well())
         await self._server.start()

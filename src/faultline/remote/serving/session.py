@@ -167,7 +167,8 @@ class Session:
     async def _listen(self) -> None:
         try:
             await self._greet()
-            while (message := await self.context.read()) is not grpc.aio.EOF:
+            while (came := await self.context.read()) is not grpc.aio.EOF:
+                message = came.parsed()
                 if message.WhichOneof("message") == "ping":
                     self._pong(message.ping.id)
                 else:
@@ -197,9 +198,9 @@ class Session:
 
     async def _greet(self) -> None:
         first = await self._first()
-        if first is grpc.aio.EOF or first.WhichOneof("message") != "hello":
+        if first is grpc.aio.EOF or (message := first.parsed()).WhichOneof("message") != "hello":
             raise TurnedAway(MALFORMED, "a session begins with Hello")
-        self._hello = hello = first.hello
+        self._hello = hello = message.hello
         welcome = await self.desk.welcome(hello, self.rights.caller)
         self.worker = welcome.worker
         self._lease, self._timeout = (

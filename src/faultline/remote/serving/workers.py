@@ -102,13 +102,15 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         lease, timeout = desk.lease_of(request.lease_ms), desk.timeout_of(request.timeout_ms)
         worker = await desk.numbers.named(request.worker, caller)
         wish = desk.wish(ask, queues, lease, timeout, worker, caller)
+        id = ask.id
+        del request, ask, queues  # the wish holds what is needed; a poll takes long
         try:
             seconds = (context.time_remaining() or 0.0) * ANSWER_SHARE
             granted = nothing() if self.draining else await self._poll(wish, seconds)
         except TROUBLE as trouble:
             granted = nothing()
             granted.answer.assignments.trouble.CopyFrom(trouble_of(trouble))
-        granted.answer.assignments.id = ask.id
+        granted.answer.assignments.id = id
         try:
             return await self._send(granted, context, patience(lease.total_seconds()))
         finally:
