@@ -2,6 +2,7 @@
 
 from proof.mutants.mutant import Mutant, Patch
 
+HELD = "tests/remote/test_held_messages.py"
 WEIGHING = "tests/remote/test_weighing.py"
 
 
@@ -22,5 +23,33 @@ MUTANTS = (
         "a message is parsed whatever it becomes", "G13",
         f"{WEIGHING}::test_a_message_that_would_grow_is_refused_before_it_is_parsed",
         (serving("unparsed", "        if len(raw) > self.fields_max:", "        if False:"),),
+    ),
+    Mutant(
+        "any message of a session may be as long as results", "G13",
+        f"{HELD}::test_only_results_of_a_session_are_long",
+        (serving("session", "    if len(came) > LIST_BYTES_MAX:\n", "    if False:\n"),),
+        red_by=("Broken", "TimeoutError"),
+    ),
+    Mutant(
+        "large results of one key are held without number", "G13",
+        f"{HELD}::test_large_results_of_sessions_are_so_many_of_one_key",
+        (serving("session", "if len(came) > LARGE_BYTES else None", "if False else None"),),
+    ),
+    Mutant(
+        "a long poll keeps the place of its message", "G13",
+        f"{HELD}::test_long_polls_keep_no_place_for_their_messages",
+        (serving("receiving", "        if lasting or len(message)", "        if len(message)"),),
+        red_by=("AioRpcError",),
+    ),
+    Mutant(
+        "a probe that says nothing keeps its place", "G13",
+        f"{HELD}::test_the_oldest_probe_of_the_greediest_address_makes_room",
+        (serving("probes", "                    one.ended.set_result(None)\n", "                    pass\n"),),
+    ),
+    Mutant(
+        "a message outlives its key", "G15",
+        f"{HELD}::test_a_key_that_is_revoked_while_its_message_is_on_its_way_does_nothing",
+        (serving("gate", "if monotonic() - began > AGAIN_SECONDS:", "if False:"),),
+        red_by=("DID NOT RAISE", "Failed"),
     ),
 )  # fmt: skip

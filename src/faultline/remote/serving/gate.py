@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial, wraps
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 import grpc
@@ -22,7 +23,7 @@ from faultline.remote.serving.problems import (
     kind_of,
     status_of,
 )
-from faultline.remote.serving.receiving import Receiving
+from faultline.remote.serving.receiving import Place, Receiving
 from faultline.server.config import FORWARDED, is_loopback
 from faultline.server.doors import DoorFigures, Served
 from faultline.server.lasting import while_known
@@ -44,6 +45,9 @@ LONG: Final = frozenset({POLL, WAIT})
 """Calls that may outlive their key."""
 
 PACE_SECONDS: Final = 0.02
+AGAIN_SECONDS: Final = 0.5
+"""A message that took longer to come may have outlived its key: then the key is looked at once more."""
+
 NOT_A_KEY: Final = "not in the form `Bearer flk_...`"
 
 
@@ -125,7 +129,12 @@ class Gate:
 
     def message(self, context: Context, caller: Caller, kind: str) -> AbstractAsyncContextManager[Any]:
         """The message of a unary call, for as long as the block lasts."""
-        return self._receiving[VITAL if kind == VITAL else CALL].message(context, caller.actor)
+        receiving = self._receiving[VITAL if kind == VITAL else CALL]
+        return receiving.message(context, caller.actor, lasting=kind in LONG)
+
+    def place(self, caller: Caller) -> Place:
+        """A place for a large message of a session, still to be taken."""
+        return self._receiving[VITAL].place(caller.actor)
 
     async def pace(self, caller: Caller, kind: str) -> None:
         """Wait until one more message of a session is within its key's rate."""
@@ -225,7 +234,10 @@ def unary(
                             raise TurnedAway(
                                 NO_DEADLINE, "this call has no deadline; give it one, such as 30 s"
                             )
+                        began = monotonic()
                         async with gate.message(context, caller, kind) as request:
+                            if monotonic() - began > AGAIN_SECONDS:
+                                caller = await gate.admit(context, scope)
                             served.received = bytes_of(request)
                             work = method(self, request, caller, context)
                             del request  # a call that waits for long does not hold it

@@ -7,16 +7,11 @@ from grpc_health.v1 import health
 from grpc_reflection.v1alpha import reflection
 
 from faultline.remote.serving.gate import WAIT, Context, Gate, host_of
+from faultline.remote.serving.probes import Probes
 from faultline.remote.serving.problems import TOO_SLOW, TurnedAway, answering
-from faultline.remote.serving.receiving import Receiving
 
 IDLE_SECONDS_MAX: Final = 30.0
 """How long a tool may leave a stream of reflection open without asking anything."""
-
-PROBES_MAX: Final = 16
-PROBES_PER_ADDRESS: Final = 4
-PROBE_SECONDS_MAX: Final = 2.0
-"""A probe's message is a few bytes. Without a key no other is read."""
 
 
 class KeyedHealth(health.aio.HealthServicer):  # type: ignore[misc]
@@ -25,12 +20,12 @@ class KeyedHealth(health.aio.HealthServicer):  # type: ignore[misc]
     def __init__(self, gate: Gate) -> None:
         super().__init__()
         self._gate = gate
-        self._probes = Receiving(PROBES_MAX, PROBES_PER_ADDRESS, PROBE_SECONDS_MAX)
+        self._probes = Probes()
 
     async def Check(self, unread: Any, context: Context) -> Any:
         address = host_of(context.peer()) or ""
-        async with answering(context), self._probes.message(context, address) as request:
-            return await super().Check(request, context)
+        async with answering(context):
+            return await super().Check(await self._probes.message(context, address), context)
 
     async def Watch(self, unread: Any, context: Context) -> None:
         async with answering(context):

@@ -21,6 +21,32 @@ Context = grpc.aio.ServicerContext[Any, Any]
 WRITES_ITSELF: Final = "writes_itself"
 
 
+class Place:
+    """Room for one message while it is read, and for a large one while it is held."""
+
+    __slots__ = ("_held", "_receiving", "_wanted", "name")
+
+    def __init__(self, receiving: "Receiving", name: str, wanted: Sequence[asyncio.Semaphore]) -> None:
+        self.name = name
+        self._receiving: Receiving | None = receiving
+        self._wanted = wanted
+        self._held: list[asyncio.Semaphore] = []
+
+    async def take(self) -> None:
+        """Wait for it; the name's own share first: those of one name never wait in the others' way."""
+        for one in self._wanted:
+            await one.acquire()
+            self._held.append(one)
+
+    def release(self) -> None:
+        """Give it back, taken or not. Once is enough."""
+        while self._held:
+            self._held.pop().release()
+        if self._receiving is not None:
+            self._receiving.left(self.name)
+            self._receiving = None
+
+
 class Receiving:
     """Places for messages that are being read, in all and for each name; the next call waits for one.
 
@@ -30,45 +56,43 @@ class Receiving:
     def __init__(self, most: int, per_name: int, seconds_max: float) -> None:
         self._all = asyncio.Semaphore(most)
         self._per_name = per_name
-        self._of_name: dict[str, tuple[asyncio.Semaphore, set[object]]] = {}
+        self._of_name: dict[str, tuple[asyncio.Semaphore, list[None]]] = {}
         self._seconds_max = seconds_max
 
-    @asynccontextmanager
-    async def message(self, context: Context, name: str) -> AsyncIterator[Any]:
-        """The one message of a unary call."""
-        mine, users = self._of_name.setdefault(name, (asyncio.Semaphore(self._per_name), set()))
-        me = object()
-        users.add(me)
-        held: list[asyncio.Semaphore] = []
-        try:
-            yield await self._read(context, (mine, self._all), held)
-        finally:
-            _release(held)
-            users.discard(me)
-            if not users:
-                self._of_name.pop(name, None)
+    def place(self, name: str) -> Place:
+        """A place for this name, still to be taken."""
+        mine, users = self._of_name.setdefault(name, (asyncio.Semaphore(self._per_name), []))
+        users.append(None)
+        return Place(self, name, (mine, self._all))
 
-    async def _read(
-        self, context: Context, places: Sequence[asyncio.Semaphore], held: list[asyncio.Semaphore]
-    ) -> Any:
+    def left(self, name: str) -> None:
+        """A place of this name is no longer wanted."""
+        users = self._of_name[name][1]
+        users.pop()
+        if not users:
+            del self._of_name[name]
+
+    @asynccontextmanager
+    async def message(self, context: Context, name: str, *, lasting: bool = False) -> AsyncIterator[Any]:
+        """The one message of a unary call; a call that lasts lets go of it, and its place is free at once."""
+        place = self.place(name)
+        try:
+            yield await self._read(context, place, lasting)
+        finally:
+            place.release()
+
+    async def _read(self, context: Context, place: Place, lasting: bool) -> Any:
         try:
             async with asyncio.timeout(self._seconds_max):
-                for place in places:  # the name's own first: those of one name never wait in the others' way
-                    await place.acquire()
-                    held.append(place)
+                await place.take()
                 message = await context.read()
         except TimeoutError:
             raise TurnedAway(TOO_SLOW, f"no message came in {self._seconds_max:g} s") from None
         if message is grpc.aio.EOF:
             raise TurnedAway(MALFORMED, "a call brings one message; this one brought none")
-        if len(message) <= LARGE_BYTES:
-            _release(held)
+        if lasting or len(message) <= LARGE_BYTES:
+            place.release()
         return message.parsed()
-
-
-def _release(held: list[asyncio.Semaphore]) -> None:
-    while held:
-        held.pop().release()
 
 
 def writes_itself(method: Any) -> Any:

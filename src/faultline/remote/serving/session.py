@@ -20,9 +20,11 @@ from faultline.remote.serving.cargo import Load, patience
 from faultline.remote.serving.desk import Desk, trouble_of
 from faultline.remote.serving.gate import CALL, Context, Gate, counting_refusals
 from faultline.remote.serving.granting import Granted, in_parts, named, nothing
-from faultline.remote.serving.problems import MALFORMED, TOO_MANY, TOO_SLOW, TurnedAway
+from faultline.remote.serving.problems import MALFORMED, TOO_LARGE, TOO_MANY, TOO_SLOW, TurnedAway
+from faultline.remote.serving.receiving import Place
 from faultline.remote.serving.rights import Rights
 from faultline.remote.serving.settling import TROUBLE, read
+from faultline.remote.serving.unparsed import LARGE_BYTES, LIST_BYTES_MAX, Unparsed
 from faultline.rpc.v1 import worker_pb2
 from faultline.server.turnstile import VITAL
 from faultline.store import calls
@@ -57,6 +59,19 @@ class Outgoing:
         return self.message.assignments.jobs
 
 
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A message that was read, and the place that a large one takes while it is held."""
+
+    message: worker_pb2.FromWorker
+    place: Place | None
+
+    def let_go(self) -> None:
+        """It is done with, or never will be."""
+        if self.place is not None:
+            self.place.release()
+
+
 class Session:
     """Reads in one task, answers in many, writes in one: what could not be written is known."""
 
@@ -70,12 +85,12 @@ class Session:
         """True once no more jobs are given out here."""
         self.gone = False
         self.opened_at = time.monotonic()
-        self._hello: worker_pb2.Hello | None = None
-        self._queues: frozenset[str] = frozenset()
+        self._queues: dict[str, None] = {}
+        """Those that Hello named, in its order."""
         self._lease = self._timeout = timedelta(0)
         self._unanswered: Counter[str] = Counter()
         self._waiters: dict[int, Waiter] = {}
-        self._in: asyncio.Queue[worker_pb2.FromWorker | None] = asyncio.Queue(desk.config.unanswered_max)
+        self._in: asyncio.Queue[Incoming | None] = asyncio.Queue(desk.config.unanswered_max)
         """What was read, apart from pings: those are answered whatever it waits for."""
         self._out: asyncio.Queue[Outgoing | Exception | None] = asyncio.Queue()
         self._answers: set[asyncio.Task[None]] = set()
@@ -98,6 +113,9 @@ class Session:
             self.desk.bell.subscribers.discard(self._heard)
             self._let_go()
             self._give_back_what_is_left()
+            while not self._in.empty():
+                if (unheard := self._in.get_nowait()) is not None:
+                    unheard.let_go()
 
     # what goes out
 
@@ -167,40 +185,79 @@ class Session:
     async def _listen(self) -> None:
         try:
             await self._greet()
-            while (came := await self.context.read()) is not grpc.aio.EOF:
-                message = came.parsed()
-                if message.WhichOneof("message") == "ping":
-                    self._pong(message.ping.id)
-                else:
-                    await self._in.put(message)
+            while await self._read_one():
+                pass
             await self._in.put(None)
         except asyncio.CancelledError:
             raise
         except Exception as error:
             self._out.put_nowait(error)
 
+    async def _read_one(self) -> bool:
+        """Read the next message; False behind the last. On its own, since a loop would hold what it read."""
+        came: Unparsed | Any = await self.context.read()
+        if came is grpc.aio.EOF:
+            return False
+        place = self.gate.place(self.rights.caller) if len(came) > LARGE_BYTES else None
+        try:
+            if place is not None:  # the next is read once this one has its place
+                await place.take()
+            message = came.parsed()
+            said = message.WhichOneof("message")
+            if said != "results":
+                _check_length(came)
+            if said == "ping":
+                self._pong(message.ping.id)
+            else:
+                await self._in.put(Incoming(message, place))
+                place = None
+            return True
+        finally:
+            if place is not None:
+                place.release()
+
     async def _heed(self) -> None:
         """Take in what was read, in its order; each may wait for the database to know the key."""
         try:
-            while (message := await self._in.get()) is not None:
-                await self._know_the_caller()
-                said = message.WhichOneof("message")
-                await self.gate.pace(self.rights.caller, VITAL if said in ("beat", "results") else CALL)
-                if said == "goodbye":
-                    await self._end(said_goodbye=True)
-                    return
-                self._hear(message)
-            await self._end(said_goodbye=False)
+            while await self._heed_one():
+                pass
         except asyncio.CancelledError:
             raise
         except Exception as error:
             self._out.put_nowait(error)
 
+    async def _heed_one(self) -> bool:
+        """Take in the next message; False when the session ends with it."""
+        coming = await self._in.get()
+        if coming is None:
+            await self._end(said_goodbye=False)
+            return False
+        try:
+            await self._know_the_caller()
+            said = coming.message.WhichOneof("message")
+            await self.gate.pace(self.rights.caller, VITAL if said in ("beat", "results") else CALL)
+            if said == "goodbye":
+                await self._end(said_goodbye=True)
+                return False
+            if said == "results":
+                self._answer("results", self._settle(coming.message.results), coming)
+                return True
+            self._hear(coming.message)
+        except BaseException:
+            coming.let_go()
+            raise
+        coming.let_go()
+        return True
+
     async def _greet(self) -> None:
         first = await self._first()
-        if first is grpc.aio.EOF or (message := first.parsed()).WhichOneof("message") != "hello":
+        if first is grpc.aio.EOF:
             raise TurnedAway(MALFORMED, "a session begins with Hello")
-        self._hello = hello = message.hello
+        _check_length(first)
+        message = first.parsed()
+        if message.WhichOneof("message") != "hello":
+            raise TurnedAway(MALFORMED, "a session begins with Hello")
+        hello = message.hello
         welcome = await self.desk.welcome(hello, self.rights.caller)
         self.worker = welcome.worker
         self._lease, self._timeout = (
@@ -208,7 +265,7 @@ class Session:
             self.desk.timeout_of(hello.timeout_ms),
         )
         self._say(worker_pb2.ToWorker(welcome=welcome))
-        self._queues = frozenset(hello.queues)
+        self._queues = dict.fromkeys(hello.queues)
         if hello.wakes:
             self.desk.bell.subscribers.add(self._heard)
             self._heard("" if self.desk.bell.listening else None)
@@ -230,14 +287,14 @@ class Session:
                     waiter.end()
             case "beat":
                 self._answer("beat", self._beat(message.beat))
-            case "results":
-                self._answer("results", self._settle(message.results))
             case "hello":
                 raise TurnedAway(MALFORMED, "Hello was said already; open another session for another worker")
             case _:
                 raise TurnedAway(MALFORMED, "a message without anything in it, or of a newer protocol")
 
-    def _answer(self, kind: str, answering: Coroutine[Any, Any, None]) -> None:
+    def _answer(
+        self, kind: str, answering: Coroutine[Any, Any, None], coming: Incoming | None = None
+    ) -> None:
         """In a task of its own: a beat must not wait behind a thousand results."""
         if self._unanswered[kind] >= self.desk.config.unanswered_max:
             answering.close()
@@ -245,16 +302,21 @@ class Session:
                 TOO_MANY, f"{self._unanswered[kind]} messages of kind {kind} wait for their answer"
             )
         self._unanswered[kind] += 1
-        task: asyncio.Task[None] = self.spawn(self._guarded(kind, answering))
+        task: asyncio.Task[None] = self.spawn(self._guarded(kind, answering, coming))
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
 
-    async def _guarded(self, kind: str, answering: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(
+        self, kind: str, answering: Coroutine[Any, Any, None], coming: Incoming | None
+    ) -> None:
         try:
             with self.gate.door.serving(ROUTES[kind]) as served, counting_refusals(served):
                 await answering
         except Exception as error:
             self._out.put_nowait(error)
+        finally:
+            if coming is not None:
+                coming.let_go()
 
     # the answers
 
@@ -266,32 +328,32 @@ class Session:
         self._say(worker_pb2.ToWorker(pong=worker_pb2.Pong(id=id)), "ping")
 
     async def _assign(self, ask: worker_pb2.Ask) -> None:
-        assert self._hello is not None
-        caller = self.rights.caller
+        caller, id = self.rights.caller, ask.id
         wish = self.desk.wish(
-            ask, self.desk.queues_of(self._hello.queues, caller), self._lease, self._timeout, self.worker,
+            ask, self.desk.queues_of(list(self._queues), caller), self._lease, self._timeout, self.worker,
             caller,
         )  # fmt: skip
-        if ask.id in self._waiters:
-            raise TurnedAway(MALFORMED, f"Ask {ask.id} waits for its answer already; give each its own id")
+        del ask  # the wish holds what is needed; an Ask may wait for long
+        if id in self._waiters:
+            raise TurnedAway(MALFORMED, f"Ask {id} waits for its answer already; give each its own id")
         if self.leaving:
-            self._assigned(ask, nothing())
+            self._assigned(id, nothing())
             return
-        waiter = self._waiters[ask.id] = Waiter(wish.queues, wish.except_tasks)
+        waiter = self._waiters[id] = Waiter(wish.queues, wish.except_tasks)
         try:
             granted = await self.desk.assigner.assign(wish, waiter)
         except TROUBLE as trouble:
-            answer = worker_pb2.Assignments(id=ask.id, trouble=trouble_of(trouble))
+            answer = worker_pb2.Assignments(id=id, trouble=trouble_of(trouble))
             self._say(worker_pb2.ToWorker(assignments=answer), "ask")
             return
         finally:
-            del self._waiters[ask.id]
-        self._assigned(ask, granted)
+            del self._waiters[id]
+        self._assigned(id, granted)
 
-    def _assigned(self, ask: worker_pb2.Ask, granted: Granted) -> None:
+    def _assigned(self, id: int, granted: Granted) -> None:
         self.rights.learn(granted.rows)
         self._remember(granted)
-        granted.answer.assignments.id = ask.id
+        granted.answer.assignments.id = id
         parts = in_parts(granted.answer, int(self.desk.config.message_bytes_max * PART_SHARE))
         self._unanswered["ask"] += len(parts) - 1
         for part in parts[:-1]:
@@ -386,3 +448,11 @@ class Session:
             with contextlib.suppress(FaultlineError):
                 await self.desk.store.run(calls.worker_stopped(self.worker))
         self._out.put_nowait(None)
+
+
+def _check_length(came: Unparsed) -> None:
+    """Only Results are long."""
+    if len(came) > LIST_BYTES_MAX:
+        raise TurnedAway(
+            TOO_LARGE, f"all but Results have at most {LIST_BYTES_MAX} bytes; this message has {len(came)}"
+        )
