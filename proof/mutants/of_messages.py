@@ -52,4 +52,9 @@ MUTANTS = (
         (serving("gate", "if monotonic() - began > AGAIN_SECONDS:", "if False:"),),
         red_by=("DID NOT RAISE", "Failed"),
     ),
+    Mutant(
+        "answers that are not read are held without number", "G13",
+        f"{HELD}::test_answers_that_are_not_read_are_so_many_of_one_key_and_end",
+        (serving("jobs", "Cargo(config.answer_bytes_max, config.answer_bytes_per_key)", "Cargo(2**40, 2**40)"),),
+    ),
 )  # fmt: skip

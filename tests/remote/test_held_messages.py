@@ -8,6 +8,7 @@ import grpc
 import pytest
 
 from faultline.remote.conformance.verdict import Broken
+from faultline.remote.serving import jobs
 from faultline.remote.serving.probes import Probes
 from faultline.remote.serving.problems import TurnedAway
 from faultline.remote.serving.unparsed import LARGE_BYTES, LIST_BYTES_MAX, Bound, Unparsed
@@ -163,6 +164,33 @@ def test_probes_that_bring_no_message_keep_no_probe_waiting(served):
             }
 
     served(test, trust_loopback=False)
+
+
+def test_answers_that_are_not_read_are_so_many_of_one_key_and_end(served, monkeypatch):
+    """A Get of a mebibyte, opened as if more answers could come: 200 took 475 MB for 45 s."""
+    monkeypatch.setattr(jobs, "READ_SECONDS_MAX", 4.0)
+
+    async def test(place):
+        way, other = place.place(), place.place(await place.key_for("read"))
+        id = await way.submit(args=b'{"a": "' + b"x" * 1_000_000 + b'"}')
+        unread = {"grpc.http2.bdp_probe": 0, "grpc.http2.lookahead_bytes": 1024}
+        get: Any = place.channel(**unread).unary_stream("/faultline.rpc.v1.Jobs/Get")
+        asked = client_pb2.GetRequest(id=id).SerializeToString()
+        held = [get(asked, metadata=way.metadata, timeout=300) for _ in range(30)]
+        answers = place.server.jobs.answers
+        async with asyncio.timeout(30):
+            while len(answers._writing) < 16:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert (await other.info(id)).id == id
+        assert len(answers._writing) <= 16
+        async with asyncio.timeout(40):
+            while answers._writing or answers._total:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert (await way.info(id)).id == id
+        for call in held:
+            call.cancel()
+
+    served(test)
 
 
 class Late:

@@ -63,6 +63,9 @@ class GrpcConfig:
     cargo_bytes_max: int = 6 * MIB
     """Arguments of jobs that were claimed and not yet sent, of all sessions. It takes 6 times the memory."""
     cargo_bytes_per_key: int = 3 * MIB
+    answer_bytes_max: int = 32 * MIB
+    """Jobs that Get and Wait tell of, until they are read; 1 MiB each while they are being looked up."""
+    answer_bytes_per_key: int = 16 * MIB
     calls_at_once_max: int = 1_000
     calls_at_once_per_key: int = 250
     calls_per_second_per_key: float = 10_000.0

@@ -1,5 +1,7 @@
 """The service Jobs: what clients ask for."""
 
+import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -13,9 +15,11 @@ from faultline.client.stores import Stores
 from faultline.config import Settings
 from faultline.errors import FaultlineError, InputError, JobNotFound, OutOfBounds
 from faultline.job import JobInfo, JobState
+from faultline.remote.serving.cargo import READ_SECONDS_MAX, Cargo, Load
 from faultline.remote.serving.config import GrpcConfig
 from faultline.remote.serving.gate import WAIT, Context, Gate, unary
-from faultline.remote.serving.problems import TOO_MANY, TurnedAway
+from faultline.remote.serving.problems import TOO_MANY, TOO_SLOW, TurnedAway
+from faultline.remote.serving.receiving import writes_itself
 from faultline.remote.serving.translate import info_message, new_job
 from faultline.rpc.v1 import client_pb2, client_pb2_grpc
 from faultline.server.pacing import Pacing
@@ -40,6 +44,7 @@ class JobsService(client_pb2_grpc.JobsServicer):
         self._config = config
         self._cancelled = cancelled
         self._sender = Sender(_OneStore(store))
+        self.answers = Cargo(config.answer_bytes_max, config.answer_bytes_per_key)
         self.waits = Waits(store.run, config.waits_max, _too_many_wait)
 
     @unary("enqueue")
@@ -64,12 +69,14 @@ class JobsService(client_pb2_grpc.JobsServicer):
             caller.require("enqueue", queue)
         return client_pb2.SubmitManyResponse(ids=await self._sender.aenqueue_many(jobs))
 
+    @writes_itself
     @unary("read")
     async def Get(
         self, request: client_pb2.GetRequest, caller: Caller, context: Context
     ) -> client_pb2.JobInfo:
-        return _message(await self._find(request.id, caller, "read"))
+        return await self._tell(request.id, caller, context)
 
+    @writes_itself
     @unary("read", WAIT)
     async def Wait(
         self, request: client_pb2.WaitRequest, caller: Caller, context: Context
@@ -79,7 +86,7 @@ class JobsService(client_pb2_grpc.JobsServicer):
         if not JobState((await self._outline(request.id, caller, "read")).state).ended:
             longest = self._config.client_wait_seconds_max
             await self.waits.end_of(request.id, min(request.wait_ms / 1000, left, longest))
-        return _message(await self._find(request.id, caller, "read"))
+        return await self._tell(request.id, caller, context)
 
     @unary("operate")
     async def Cancel(
@@ -93,6 +100,34 @@ class JobsService(client_pb2_grpc.JobsServicer):
         with suppress(FaultlineError, psycopg.Error):  # for other replicas, and for workers that listen
             await self._store.run(calls.wake_cancelled([request.id]))
         return client_pb2.CancelResponse()
+
+    async def _tell(self, job_id: int, caller: Caller, context: Context) -> client_pb2.JobInfo:
+        """Write a job's facts, which may weigh 2 MiB, where there is room for them: many are left unread."""
+        left = min(context.time_remaining() or 0.0, READ_SECONDS_MAX)
+        load = await self.answers.room(caller.key_id or caller.name, time.monotonic() + left * ANSWER_SHARE)
+        if load is None:
+            raise TurnedAway(TOO_MANY, "too many answers wait to be read; read them, and ask again")
+        try:
+            answer = _message(await self._find(job_id, caller, "read"))
+            load.shrink(answer.ByteSize())
+            await self._write(answer, load, context)
+            return answer
+        finally:
+            load.release()
+
+    async def _write(self, answer: client_pb2.JobInfo, load: Load, context: Context) -> None:
+        writing = asyncio.ensure_future(context.write(answer))
+        try:
+            async with load.being_written(READ_SECONDS_MAX):
+                await asyncio.shield(writing)
+        except TimeoutError:
+            load.release()
+            self.gate.connections.hang_up(context.peer())
+            await writing  # until then gRPC can send no status; as a rule the call is over before
+            raise TurnedAway(TOO_SLOW, "the answer that was asked for is not being read") from None
+        except BaseException:
+            writing.cancel()
+            raise
 
     async def _find(self, job_id: int, caller: Caller, scope: str) -> JobInfo:
         """The job, if it is in a queue of the caller's; of any other it says the same as of none."""
