@@ -47,4 +47,15 @@ MUTANTS = (
         (Patch("remote/serving/workers.py", "            self.gate.connections.hang_up(context.peer())\n", ""),),
         red_by=("TimeoutError",),
     ),
+    Mutant(
+        "a list of queues reads all that waits for later once for each", "G13",
+        "tests/sql/test_views.py::test_a_list_of_queues_reads_a_few_pages_for_each_of_them",
+        (
+            Patch("sql/views/queue_lag.sql", "left join (\n  select lane.queue, min(job.run_at) as run_at\n",
+                  "left join lateral (\n  select min(job.run_at) as run_at\n"),
+            Patch("sql/views/queue_lag.sql", "where job.run_at <= (select faultline.now())\n  group by lane.queue\n",
+                  "where lane.queue = owner.name and job.run_at <= faultline.now()\n"),
+            Patch("sql/views/queue_lag.sql", "as first_late on first_late.queue = owner.name;", "as first_late on true;"),
+        ),
+    ),
 )  # fmt: skip

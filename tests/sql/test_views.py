@@ -157,6 +157,24 @@ def test_the_lag_of_a_queue_is_the_age_of_what_waits_longest(store, clock, db):
     assert lag == {"due": pytest.approx(180, abs=3), "overdue": pytest.approx(120, abs=3), "future": None}
 
 
+def test_a_list_of_queues_reads_a_few_pages_for_each_of_them(store, db):
+    """It read all that waits for later once for each queue: an operator's pause ended at 20,000 queues."""
+    many = 4_000
+    db.execute(
+        "select faultline.enqueue_many(task => 't', args => array['{}'], queue => 'q' || n, delay => '1 day')"
+        " from generate_series(1, %s) as n",
+        [many],
+    )
+
+    (plan,) = db.execute("explain (analyze, format json) select * from faultline.list_queues()").fetchone()[0]
+
+    assert plan["Plan"]["Actual Rows"] == many
+    assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] < 20 * many
+    (one,) = store.run(calls.list_queues("q7"))
+    assert (one.queue, one.scheduled, one.lag_seconds) == ("q7", 1, None)
+    assert store.run(calls.list_queues("q")) == []
+
+
 def test_the_ledger_lists_its_newest_jobs_first(store):
     in_each_state(store)
 

@@ -361,8 +361,9 @@ def ledger(most: int = 50) -> Call[list[LedgerEntry]]:
     return Call("list_entries", {"most": most}, read=rows.entries)
 
 
-def list_queues() -> Call[list[QueueInfo]]:
-    return Call("list_queues", {}, read=rows.queue_infos)
+def list_queues(name: str | None = None) -> Call[list[QueueInfo]]:
+    """Every queue, or the one of this name."""
+    return Call("list_queues", {} if name is None else {"name": name}, read=rows.queue_infos)
 
 
 def list_workers(gone: bool = False, most: int = 100) -> Call[list[WorkerInfo]]:

@@ -91,8 +91,8 @@ async def _act(
 
 
 async def _one(desk: Desk, caller: Caller, name: str, scope: str = "read") -> models.QueueView:
-    for queue in await desk.queues.get():
-        if queue.queue == name and caller.may(scope, name):
+    if caller.may(scope, name):
+        for queue in await desk.run(calls.list_queues(name)):
             return models.QueueView.model_validate(queue)
     raise JobNotFound(
         f"there is no queue {name}: none of that name has had a job or a worker. To pause or set one before "

@@ -15,9 +15,11 @@ left join lateral (
   ) as first
   where lane.queue = owner.name
 ) as first_due on true
-left join lateral (
-  select min(job.run_at) as run_at
+-- Once for all queues, and the moment as a query of its own, so that it is found by its index: 10,000 queues with a job each took 16 s.
+left join (
+  select lane.queue, min(job.run_at) as run_at
   from faultline.later as job
   join faultline.lanes as lane on lane.id = job.lane
-  where lane.queue = owner.name and job.run_at <= faultline.now()
-) as first_late on true;
+  where job.run_at <= (select faultline.now())
+  group by lane.queue
+) as first_late on first_late.queue = owner.name;
