@@ -3,6 +3,7 @@
 import psycopg
 
 from tests.exporters.conftest import samples
+from tests.worker.harness import eventually
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
@@ -19,11 +20,13 @@ def submitted(admin, queue, **headers):
 def test_a_server_tells_the_figures_of_the_whole_database(admin, queue, submit):
     submit()
 
-    answer = admin.get("/metrics")
+    due = ("faultline_queue_jobs", frozenset({("queue", queue), ("state", "due")}))
+    eventually(lambda: due in samples(admin.get("/metrics").text))  # figures are a few seconds old at most
 
+    answer = admin.get("/metrics")
     assert answer.status_code == 200
     told = samples(answer.text)
-    assert told["faultline_queue_jobs", frozenset({("queue", queue), ("state", "due")})] == 1
+    assert told[due] == 1
     assert told["faultline_database_up", frozenset()] == 1
 
 

@@ -39,7 +39,7 @@ def by_async_store(dsn: str) -> None:
     asyncio.run(once())
 
 
-def by_app(dsn: str) -> None:
+def by_app(dsn: str | None) -> None:
     app = Faultline(dsn)
 
     @app.task
@@ -142,6 +142,15 @@ def test_no_dsn_at_all_says_how_to_give_one(monkeypatch):
     monkeypatch.delenv("FAULTLINE_DSN", raising=False)
 
     with pytest.raises(errors.ConfigError, match="set FAULTLINE_DSN") as caught:
+        by_app(None)
+
+    one_line(caught)
+
+
+def test_an_empty_dsn_is_refused_though_the_environment_names_one(monkeypatch, database):
+    monkeypatch.setenv("FAULTLINE_DSN", database)
+
+    with pytest.raises(errors.ConfigError, match="dsn is empty") as caught:
         by_app("")
 
     one_line(caught)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from faultline.exporters.names import METRICS, OTHER, SERIES_MAX, VALUES_MAX
+from faultline.telemetry import scrub
 
 Labels = tuple[str, ...]
 Value = float | list[float]
@@ -81,6 +82,7 @@ class Figures:
 
     def _bound(self, label: str, value: str) -> str:
         """A name while there are few of them; 10^5 queue names are 100 and `other`."""
+        value = scrub(value)  # a task may be named by anything, by an API key too
         known = self._known.get(label)
         if known is None or value in known:
             return value
