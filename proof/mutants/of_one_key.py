@@ -3,6 +3,7 @@
 from proof.mutants.mutant import Mutant, Patch
 
 PACING = "tests/server/test_pacing.py"
+BODIES = "tests/api/test_bodies.py"
 
 MUTANTS = (
     Mutant(
@@ -30,5 +31,27 @@ MUTANTS = (
             "            if _is_too_large((found.group(1), b'', found.group(2))):\n"
             "                return NUMBER_TOO_LARGE\n",
         ),),
+    ),
+    Mutant(
+        "unfinished bodies of one key take all the room", "G13",
+        f"{BODIES}::test_unfinished_bodies_of_one_key_stop_no_writes_of_another",
+        (Patch("api/bodies.py", "TOGETHER_OF_A_KEY: Final = 6", "TOGETHER_OF_A_KEY: Final = 60"),),
+    ),
+    Mutant(
+        "a body is read though its key may write nothing", "G13",
+        f"{BODIES}::test_a_key_that_may_write_nothing_is_answered_before_its_body",
+        (Patch("api/gate.py", 'elif not (caller.may("operate") or caller.may("enqueue")):', "elif False:"),),
+        red_by=("TimeoutError",),
+    ),
+    Mutant(
+        "a batch is read though its key may not enqueue", "G13",
+        f"{BODIES}::test_a_key_that_may_not_enqueue_is_answered_before_its_batch",
+        (Patch("api/gate.py", '            caller.require("enqueue")\n', "            pass\n"),),
+        red_by=("TimeoutError",),
+    ),
+    Mutant(
+        "a body that was begun before its key was revoked is acted on", "G15",
+        f"{BODIES}::test_a_key_that_is_revoked_while_its_body_comes_does_nothing",
+        (Patch("api/gate.py", "if monotonic() - began > LOOK_AGAIN_SECONDS:", "if False:"),),
     ),
 )  # fmt: skip

@@ -1,18 +1,28 @@
-"""Bodies are read whole, within a size, a time, and a sum of all that are in memory at once."""
+"""Bodies are read whole, within a size, a time, and a sum of all that are in memory at once.
+
+The sum is shared: one key has a part of it, so that its unfinished bodies stop no other key's writes. Small
+bodies are counted and never refused for the sum: how many there are is bounded by the calls at once.
+"""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from faultline.api.asked import Asked
-from faultline.api.problems import BODY_TOO_LARGE, MALFORMED, OVERLOADED, TOO_SLOW, Refused
+from faultline.api.problems import BODY_TOO_LARGE, MALFORMED, OVERLOADED, TOO_MANY, TOO_SLOW, Refused
 from faultline.server.limits import Limits
 
 Receive = Callable[[], Awaitable[Any]]
 
 TOGETHER: Final = 16
 """How many of the largest bodies there may be in memory at once."""
+
+TOGETHER_OF_A_KEY: Final = 6
+"""The same for those of one key."""
+
+SMALL_BYTES: Final = 65_536
 
 
 class Bodies:
@@ -21,10 +31,15 @@ class Bodies:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._bytes_max = TOGETHER * limits.batch_bytes_max
-        self.bytes_in_hand = 0
+        self._bytes_max_of_a_key = TOGETHER_OF_A_KEY * limits.batch_bytes_max
+        self._of_key: Counter[str] = Counter()
+
+    @property
+    def bytes_in_hand(self) -> int:
+        return self._of_key.total()
 
     @asynccontextmanager
-    async def read(self, asked: Asked, receive: Receive, most: int) -> AsyncIterator[bytes]:
+    async def read(self, asked: Asked, receive: Receive, most: int, name: str) -> AsyncIterator[bytes]:
         """The whole body, counted for as long as the block lasts."""
         said = asked.length
         if said is not None and said > most:
@@ -40,25 +55,34 @@ class Bodies:
                         raise Refused(MALFORMED, "the client hung up in mid-body")
                     part, more = message.get("body", b""), message.get("more_body", False)
                     size += len(part)
-                    self._count(len(part), size, most)
+                    self._count(name, len(part), size, most)
                     parts.append(part)
         except TimeoutError:
-            self.bytes_in_hand -= size
+            self._forget(name, size)
             raise Refused(TOO_SLOW, f"the body took over {self._limits.body_seconds_max:g} s") from None
         except BaseException:
-            self.bytes_in_hand -= size
+            self._forget(name, size)
             raise
         try:
             yield parts[0] if len(parts) == 1 else b"".join(parts)
         finally:
-            self.bytes_in_hand -= size
+            self._forget(name, size)
 
-    def _count(self, more: int, size: int, most: int) -> None:
-        self.bytes_in_hand += more
+    def _count(self, name: str, more: int, size: int, most: int) -> None:
+        self._of_key[name] += more
         if size > most:
             raise Refused(BODY_TOO_LARGE, f"over {most:,} bytes, and no more are taken")
+        if size <= SMALL_BYTES:
+            return
+        if self._of_key[name] > self._bytes_max_of_a_key:
+            raise Refused(TOO_MANY, "too many large bodies of this key at once", 1)
         if self.bytes_in_hand > self._bytes_max:
             raise Refused(OVERLOADED, "too many large bodies at once", 1)
+
+    def _forget(self, name: str, size: int) -> None:
+        self._of_key[name] -= size
+        if not self._of_key[name]:
+            del self._of_key[name]
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from functools import partial
+from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -43,6 +44,10 @@ OTHER: Final = "other"
 
 ADMITTED: Final = "faultline.admitted"
 """In the scope of a request that was let in: its connection shows a key, or comes from this machine."""
+
+
+LOOK_AGAIN_SECONDS: Final = 1.0
+"""The key of a request whose body took longer is looked at again before anything is done for it."""
 
 
 class Gate:
@@ -94,16 +99,25 @@ class Gate:
     async def _serve(self, asked: Asked, caller: Caller, receive: Any, answer: Answer) -> None:
         scope = asked.scope
         scope.setdefault("state", {})["caller"] = caller
+        # Streams, long polls and large bodies may live longer than their key.
+        look = scope["state"]["who"] = partial(self._known, asked, asked.bearer)
         if asked.is_safe:
-            # Streams and long polls may live longer than their key.
-            look = scope["state"]["who"] = partial(self._known, asked, asked.bearer)
             served = self._app(scope, receive, answer.send)
             await (while_known(served, look) if kind_of(asked.route) == WAIT else served)
             return
+        if asked.route in (SUBMIT, SUBMIT_MANY) and asked.method == "POST":
+            caller.require("enqueue")
+        elif not (caller.may("operate") or caller.may("enqueue")):
+            # It may write nothing: it is refused, or told that there is no such path, without its body.
+            await self._app(scope, replayed(b"", receive), answer.send)
+            return
         most = self._limits.batch_bytes_max if asked.route == SUBMIT_MANY else self._limits.body_bytes_max
-        async with self._bodies.read(asked, receive, most) as body:
+        began = monotonic()
+        async with self._bodies.read(asked, receive, most, caller.actor) as body:
             answer.body_was_read = True
             asked.body_bytes = len(body)
+            if monotonic() - began > LOOK_AGAIN_SECONDS:
+                caller = scope["state"]["caller"] = await look()
             if asked.route == SUBMIT and asked.method == "POST":
                 # Past the router and its models: they would cost the busiest door half of its speed.
                 await submit_one(self._desk, asked, caller, body, answer)

@@ -1,6 +1,7 @@
 """Submit: the busiest routes, as plain functions of a body."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -28,6 +29,7 @@ async def submit_one(desk: Desk, asked: Asked, caller: Caller, body: bytes, answ
         new = decode_one(body, key)
     else:
         new = await Pacing.of_this_loop().one(lambda: decode_one(body, key), len(body))
+        caller = await asked.scope["state"]["who"]()  # its turn may have come late
     caller.require("enqueue", new.queue)
     if (parent := asked.headers.get(b"traceparent")) is not None:
         trace = context_of(parent, asked.headers.get(b"tracestate"))
@@ -44,11 +46,15 @@ async def submit_one(desk: Desk, asked: Asked, caller: Caller, body: bytes, answ
     await answer.whole(201 if is_new else 200, headers, said)
 
 
-async def submit_many(desk: Desk, caller: Caller, body: bytes) -> list[int]:
+async def submit_many(
+    desk: Desk, caller: Caller, body: bytes, look: Callable[[], Awaitable[Caller]]
+) -> list[int]:
     """Enqueue many jobs, all of them or none; their ids in the order given."""
     caller.require("enqueue")
     asked = decode_many(body, desk.config.limits.batch_jobs_max)
     jobs = await Pacing.of_this_loop().all_of(asked, len(body))
+    if len(body) > LARGE_BYTES:
+        caller = await look()  # its turn may have come late
     for queue in {new.queue for new in jobs}:
         caller.require("enqueue", queue)
     async with asyncio.timeout(desk.config.limits.answer_seconds_max):

@@ -58,7 +58,7 @@ async def submit() -> Response:
 @router.post("/jobs/batch", status_code=201, openapi_extra=_takes("Batch"))
 async def submit_batch(desk: TheDesk, caller: Producer, request: Request) -> models.SubmittedMany:
     """Put many jobs in their queues, all of them or none."""
-    return models.SubmittedMany(ids=await submit_many(desk, caller, await request.body()))
+    return models.SubmittedMany(ids=await submit_many(desk, caller, await request.body(), request.state.who))
 
 
 @router.get("/jobs")
