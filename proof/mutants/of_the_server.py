@@ -129,4 +129,10 @@ MUTANTS = (
             Patch("sql/functions/note_refusals.sql", "job.token = late.token and job.claim = any (late.claims))", "job.token = late.token)"),
         ),
     ),
+    Mutant(
+        "connections are looked at once a second, however many come", "G13",
+        f"{ABUSE}::test_s7_connections_are_looked_at_sooner_while_many_come",
+        (serving("connections", " and _files() - before < grown:", ":"),),
+        red_by=("TimeoutError",),
+    ),
 )  # fmt: skip

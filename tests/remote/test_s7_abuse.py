@@ -2,8 +2,9 @@
 
 import asyncio
 import os
+import socket
 import struct
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import grpc
@@ -11,6 +12,7 @@ import pytest
 
 from faultline.remote.conformance.details import problem_in
 from faultline.remote.conformance.verdict import Broken
+from faultline.remote.serving import GrpcConfig, connections
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.store import calls
 from tests.support import new_job
@@ -178,6 +180,29 @@ def test_s7_connections_that_say_nothing_are_bounded_and_closed(served):
             writer.close()
 
     served(test, connections_max=20, handshake_seconds_max=1.5)
+
+
+@pytest.mark.skipif(not Path(connections.FILES).exists(), reason="files are counted in /proc")
+def test_s7_connections_are_looked_at_sooner_while_many_come(monkeypatch):
+    """4,000 a second filled every place between two looks, a second apart."""
+    monkeypatch.setattr(connections, "LOOK_EVERY_SECONDS", 3_600.0)
+    looks: asyncio.Queue[int] = asyncio.Queue()
+
+    async def test():
+        watched = connections.Connections(GrpcConfig(unadmitted_max=500))
+        monkeypatch.setattr(watched, "look", looks.put_nowait)
+        watching = asyncio.create_task(watched.watch(1))
+        assert await looks.get() == 1
+        await asyncio.sleep(0.3)
+        assert looks.empty()
+        with ExitStack() as new:
+            for _ in range(100):
+                new.enter_context(socket.socket())
+            async with asyncio.timeout(30):
+                assert await looks.get() == 1
+        watching.cancel()
+
+    asyncio.run(test())
 
 
 def test_s7_a_client_whose_idle_connection_was_closed_notices_nothing(served):
