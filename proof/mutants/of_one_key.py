@@ -4,6 +4,7 @@ from proof.mutants.mutant import Mutant, Patch
 
 PACING = "tests/server/test_pacing.py"
 BODIES = "tests/api/test_bodies.py"
+TLS = "tests/server/test_tls.py"
 
 MUTANTS = (
     Mutant(
@@ -53,5 +54,11 @@ MUTANTS = (
         "a body that was begun before its key was revoked is acted on", "G15",
         f"{BODIES}::test_a_key_that_is_revoked_while_its_body_comes_does_nothing",
         (Patch("api/gate.py", "if monotonic() - began > LOOK_AGAIN_SECONDS:", "if False:"),),
+    ),
+    Mutant(
+        "handshakes are not counted among the connections of an address", "G13",
+        f"{TLS}::test_handshakes_that_are_not_finished_count_among_the_connections_of_an_address",
+        (Patch("server/accepting.py", "        self._counts[address] += 1\n", ""),),
+        red_by=("TimeoutError",),
     ),
 )  # fmt: skip

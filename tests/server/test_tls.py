@@ -5,6 +5,7 @@ import socket
 import ssl
 import subprocess
 import time
+from contextlib import ExitStack
 
 import httpx2
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from faultline.errors import ConfigError
 from faultline.server import protocol
 from faultline.server.config import Tls
+from faultline.server.limits import Limits
 from faultline.server.revoked import Revoked
 from faultline.server.tls import server_context
 from scripts import tools
@@ -177,3 +179,27 @@ def test_a_renewed_certificate_is_used_without_a_restart_and_a_bad_one_is_not(
 
             assert kept.get(url).status_code == 200  # over the connection that was open
         assert serial_of(service) == ssl.PEM_cert_to_DER_cert((made / "client.pem").read_text())
+
+
+def test_handshakes_that_are_not_finished_count_among_the_connections_of_an_address(database, made):
+    tls = Tls(cert=made / "server.pem", key=made / "server.key")
+    limits = Limits(connections_per_address=20, handshake_seconds_max=60.0)
+    with serving(database, limits, tls=tls) as service, ExitStack() as held:
+        where = ("127.0.0.1", service.address.port)
+        socks = [held.enter_context(socket.create_connection(where, timeout=20)) for _ in range(60)]
+
+        assert socks[0].recv(1) == b""  # the oldest made room, long before its handshake was late
+        url = f"https://localhost:{service.address.port}/healthz"
+        trusting = ssl.create_default_context(cafile=made / "server.pem")
+        assert httpx2.get(url, verify=trusting, timeout=20).status_code == 200
+        assert sum(is_open(sock) for sock in socks) <= 20
+
+
+def is_open(sock):
+    sock.setblocking(False)
+    try:
+        return sock.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False

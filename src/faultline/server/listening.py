@@ -10,6 +10,7 @@ from typing import Any, Final
 import uvicorn
 
 from faultline.errors import ConfigError
+from faultline.server.accepting import Handshakes, TlsListener
 from faultline.server.addresses import Allowance
 from faultline.server.config import Address
 from faultline.server.doors import DoorFigures
@@ -66,6 +67,10 @@ class HttpServer(uvicorn.Server):
             door.connections = lambda: len(self.server_state.connections)
         self._tls = tls
         self._limits = limits
+        own: Any = self.config.http
+        self._handshakes = Handshakes(
+            limits, own.allowance, own.of_address, lambda: len(self.server_state.connections)
+        )
         self._sockets: list[socket.socket] = []
         self._renewing: asyncio.Task[None] | None = None
 
@@ -92,15 +97,22 @@ class HttpServer(uvicorn.Server):
         Each time on a copy of the socket: who waits to be taken stands in the line of both, and none is lost.
         """
         loop, before = asyncio.get_running_loop(), self.servers if self.started else []
-        tls: dict[str, Any] = {}
-        if self._tls is not None:
-            tls = {"ssl": self._tls.context, "ssl_handshake_timeout": self._limits.handshake_seconds_max}
-        self.servers = [
-            await loop.create_server(self._protocol, sock=sock.dup(), backlog=BACKLOG, **tls)
-            for sock in self._sockets
-        ]
+        self.servers = []
+        for sock in self._sockets:
+            if self._tls is None:
+                server = await loop.create_server(self._protocol, sock=sock.dup(), backlog=BACKLOG)
+            else:
+                server = self._tls_listener(sock, self._tls)
+            self.servers.append(server)
         for server in before:
             server.close()
+
+    def _tls_listener(self, sock: socket.socket, tls: Certificates) -> Any:
+        copy = sock.dup()
+        copy.setblocking(False)
+        return TlsListener(
+            copy, self._protocol, tls.context, self._handshakes, self._limits.handshake_seconds_max
+        )
 
     async def _renew(self, tls: Certificates) -> None:
         while True:
