@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from faultline.errors import CannotConnect
 from faultline.remote.session import Session, silence_seconds
 from faultline.rpc.v1 import worker_pb2 as rpc
 from tests.remote_worker.harness import Served
@@ -45,15 +46,28 @@ def hold_up_with_a_ping(session: Session, seconds: float, *, unsent: bool) -> as
     return held_up
 
 
+async def opened(served: Served) -> Session:
+    """A session; on a busy machine gRPC may give up a connection before it is there."""
+    hello = rpc.Hello(protocol=1, name="held up", queues=["default"], lease_ms=int(LEASE * 1000))
+    async with asyncio.timeout(120):
+        while True:
+            session = Session(
+                served.address, served.url.removeprefix("grpc://"), lambda notice: None, lambda: None
+            )
+            try:
+                await session.open(hello)
+            except CannotConnect:
+                await session.close()
+            else:
+                return session
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize("unsent", [True, False], ids=["before the ping is sent", "after the ping is sent"])
 def test_a_server_that_answers_is_kept_after_the_loop_was_held_up(served: Served, loop, unsent):
     async def main() -> str | None:
-        target = served.url.removeprefix("grpc://")
-        session = Session(served.address, target, lambda notice: None, lambda: None)
+        session = await opened(served)
         try:
-            hello = rpc.Hello(protocol=1, name="held up", queues=["default"], lease_ms=int(LEASE * 1000))
-            await session.open(hello)
             held_up = hold_up_with_a_ping(session, 1.5 * SILENCE, unsent=unsent)
             async with asyncio.timeout(60):
                 await held_up.wait()

@@ -6,6 +6,7 @@ do, the WAL 1,049 bytes and the commits 11 to 14: noise does not reach them, a l
 """
 
 import asyncio
+import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -135,6 +136,16 @@ def bare_handlers(jobs: int) -> float:
     return time.thread_time() - before
 
 
+@pytest.fixture
+def as_a_young_process() -> Iterator[None]:
+    """What other tests left in memory is no worker's to be searched by the collector."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("as_a_young_process")
 def test_a_worker_spends_a_few_times_the_cpu_of_the_bare_handler(database):
     few, many = 2_000, 12_000
     drain(database, few)  # imports, caches, the first plans
