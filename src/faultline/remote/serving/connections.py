@@ -20,7 +20,7 @@ from faultline.remote.serving.config import GrpcConfig
 from faultline.server.addresses import Allowance, plain
 
 LOOK_EVERY_SECONDS: Final = 1.0
-GLANCE_EVERY_SECONDS: Final = 0.05
+GLANCE_EVERY_SECONDS: Final = 0.1
 GROWN_SHARE: Final = 0.1
 """Of the connections that may be there without an admitted call: so many new ones are looked at, at once."""
 FILES: Final = "/proc/self/fd"
@@ -147,9 +147,9 @@ class Connections:
 
 
 def _files() -> int:
-    """How many files this process has open; a look at each of them costs fifty times as much."""
+    """How many files this process has open. Linux tells since 6.2; else they are counted, 5 ms for 2,000."""
     with suppress(OSError):
-        return len(os.listdir(FILES))  # noqa: PTH208
+        return os.stat(FILES).st_size or len(os.listdir(FILES))  # noqa: PTH116, PTH208
     return 0
 
 
