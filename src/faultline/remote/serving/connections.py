@@ -20,7 +20,7 @@ from faultline.remote.serving.config import GrpcConfig
 from faultline.server.addresses import Allowance, plain
 
 LOOK_EVERY_SECONDS: Final = 1.0
-GLANCE_EVERY_SECONDS: Final = 0.1
+GLANCE_EVERY_SECONDS: Final = 0.05
 GROWN_SHARE: Final = 0.1
 """Of the connections that may be there without an admitted call: so many new ones are looked at, at once."""
 FILES: Final = "/proc/self/fd"
