@@ -166,7 +166,9 @@ def test_a_list_of_queues_reads_a_few_pages_for_each_of_them(store, db):
         [many],
     )
 
-    (plan,) = db.execute("explain (analyze, format json) select * from faultline.list_queues()").fetchone()[0]
+    (plan,) = db.execute(
+        "explain (analyze, buffers, format json) select * from faultline.list_queues()"
+    ).fetchone()[0]
 
     assert plan["Plan"]["Actual Rows"] == many
     assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] < 20 * many
