@@ -24,7 +24,7 @@ LARGE = '{"a": "' + "x" * (MIB - 9) + '"}'
 
 def test_a_claim_waits_for_room_and_one_key_has_a_part_of_it():
     async def test():
-        cargo = Cargo(5 * MIB, 2 * MIB)
+        cargo = Cargo(8 * MIB, 2 * MIB)
         one, two = [await cargo.room("a", 0.0) for _ in range(2)]
         assert await cargo.room("a", time.monotonic() + 0.05) is None
         third = asyncio.create_task(cargo.room("a", time.monotonic() + 20))
