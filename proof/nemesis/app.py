@@ -146,7 +146,7 @@ async def plain_ambush(job: Job, request: int) -> dict[str, int]:
 @app.task(queue="plains", max_attempts=ATTEMPTS, retry=SOON)
 def call_out(job: Job, request: int) -> None:
     """An effect elsewhere, with the key that stays and the number that grows; then one here."""
-    sink.call(job.idempotency_key("charge"), job.id, job.token)
+    sink.call(job.idempotency_key("charge"), job.id, request, job.token)
     time.sleep(dice(job, 200) / 1000)
     with job.transaction(result={"request": request}) as conn:
         conn.execute(EFFECT, [job.id, job.token, "move"])

@@ -8,6 +8,7 @@ from typing import Any, Final
 import psycopg
 
 from faultline.audit import INVARIANTS, Report, examine
+from proof.nemesis.sink import Called
 from proof.nemesis.watch import EFFECTS
 
 EXAMPLES_MAX: Final = 8
@@ -57,7 +58,7 @@ class Facts:
     notes: Sequence[Note]
     jobs: Mapping[int, Standing]
     orders: frozenset[int] = frozenset()
-    keys: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    keys: Mapping[Called, frozenset[str]] = field(default_factory=dict)
     """What the sink was called with, by job."""
     ends_seen: Mapping[int, str] = field(default_factory=dict)
     holders_refused: Sequence[str] = ()
@@ -150,11 +151,16 @@ def _cancels(facts: Facts) -> Iterator[str]:
 
 
 def _keys(facts: Facts) -> Iterator[str]:
-    for job, keys in facts.keys.items():
+    owners: dict[str, Called] = {}
+    for called, keys in facts.keys.items():
         if len(keys) > 1:
-            yield f"job {job} called with keys {', '.join(sorted(keys))}"
+            yield f"job {called[0]} called with keys {', '.join(sorted(keys))}"
+        for key in keys:
+            if owners.setdefault(key, called) != called:
+                yield f"key {key} is that of requests {owners[key][1]} and {called[1]}"
     for job, standing in facts.jobs.items():
-        if standing.task == "call_out" and standing.state == "succeeded" and job not in facts.keys:
+        called = (job, standing.request)
+        if standing.task == "call_out" and standing.state == "succeeded" and called not in facts.keys:
             yield f"job {job} succeeded without its call"
 
 

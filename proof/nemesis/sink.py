@@ -15,13 +15,19 @@ SINK: Final = "NEMESIS_SINK"
 WAIT_SECONDS_MAX: Final = 2.0
 
 
-def call(key: str, job_id: int, token: int) -> str:
+def call(key: str, job_id: int, request: int, token: int) -> str:
     """Ask the sink for an effect, as a handler does; it answers `done`, `repeated` or `stale`."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(WAIT_SECONDS_MAX)
         line.connect(os.environ[SINK])
-        line.sendall(json.dumps({"key": key, "job": job_id, "token": token}).encode() + b"\n")
+        line.sendall(
+            json.dumps({"key": key, "job": job_id, "request": request, "token": token}).encode() + b"\n"
+        )
         return line.makefile().readline().strip()
+
+
+Called = tuple[int, int | None]
+"""A job by its id and its request: after a lossy failover another job may have the id of a lost one."""
 
 
 @dataclass
@@ -34,8 +40,8 @@ class Sink:
     stale: int = 0
     done: dict[str, int] = field(default_factory=dict)
     """Each key, and the token that got it done."""
-    keys: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
-    _highest: dict[int, int] = field(default_factory=dict)
+    keys: defaultdict[Called, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _highest: dict[Called, int] = field(default_factory=dict)
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator["Sink"]:
@@ -48,17 +54,19 @@ class Sink:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, ValueError):
             said = json.loads(await reader.readline())
-            writer.write(self.take(said["key"], said["job"], said["token"]).encode() + b"\n")
+            writer.write(
+                self.take(said["key"], (said["job"], said["request"]), said["token"]).encode() + b"\n"
+            )
             await writer.drain()
         writer.close()
 
-    def take(self, key: str, job_id: int, token: int) -> str:
+    def take(self, key: str, job: Called, token: int) -> str:
         self.calls += 1
-        self.keys[job_id].add(key)
-        if token < self._highest.get(job_id, 0):
+        self.keys[job].add(key)
+        if token < self._highest.get(job, 0):
             self.stale += 1
             return "stale"
-        self._highest[job_id] = token
+        self._highest[job] = token
         if key in self.done:
             self.repeated += 1
             return "repeated"

@@ -33,7 +33,7 @@ def test_a_run_in_which_all_is_well_breaks_nothing():
         ],
         jobs={10: job(), 11: job(request=2), 12: job(request=3), 13: job(task="call_out", request=4)},
         orders=frozenset({2}),
-        keys={13: frozenset({"13:charge"})},
+        keys={(13, 4): frozenset({"a key"}), (13, 9): frozenset({"of a job that was lost"})},
         ends_seen={10: "succeeded"},
     )
 
@@ -52,7 +52,11 @@ PLANTED = {
     "a job has no order": (Facts([note(how="in")], {10: job()}), "Together"),
     "a cancelled job succeeded": (Facts([note(said="cancelled", how="cancel")], {10: job()}), "CancelStays"),
     "a job called with two keys": (
-        Facts([], {10: job()}, keys={10: frozenset({"10:a", "10:b"})}),
+        Facts([], {10: job()}, keys={(10, 1): frozenset({"a", "b"})}),
+        "KeyStays",
+    ),
+    "a key is that of two jobs with one id": (
+        Facts([], {10: job()}, keys={(10, 1): frozenset({"a"}), (10, 2): frozenset({"a"})}),
         "KeyStays",
     ),
     "a call was left out": (Facts([], {10: job(task="call_out")}), "KeyStays"),
