@@ -14,12 +14,13 @@ FUNCTIONS = ROOT / "src/faultline/sql/functions"
 
 # Functions that other functions stand on: no arrow, and nobody calls them from outside.
 HELPERS = {
-    "answer_the_rest", "be_durable", "claimed_again", "clock_set_back", "crash_delay", "damage",
-    "enqueue_keyed", "enter", "fetch_later", "first_missing_range", "fitting", "give_back", "hold",
-    "hold_key_name", "lane_of", "lanes_with_jobs", "lapse_key", "lease_of", "line_up", "new_key_seed",
-    "note_act", "note_refusals", "put_back", "queue_figures", "raise_dead", "raise_top", "readable", "refuse",
-    "shift_deadlines", "state_of", "table_figures", "take_key", "text_of", "where_is", "why_refused",
-    "within", "worker_key", "worker_seen",
+    "answer_the_rest", "be_durable", "check_server", "claimed_again", "clock_set_back", "crash_delay",
+    "damage", "enqueue_keyed", "enter", "fetch_later", "fitting", "give_back", "highest_id", "hold",
+    "hold_key_name", "lane_of", "lanes_with_jobs", "lapse_key", "lease_of", "line_up", "missing_ranges",
+    "new_key_seed", "note_act", "note_refusals", "put_back", "queue_figures", "raise_dead", "raise_sequences",
+    "raise_top", "readable", "record_server", "refuse", "server_mark", "shift_deadlines", "state_of",
+    "table_figures", "take_key", "text_of", "timeline", "where_is", "why_refused", "within", "worker_key",
+    "worker_seen",
 }  # fmt: skip
 
 

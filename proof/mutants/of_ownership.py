@@ -6,6 +6,7 @@ LEASE = "tests/promises/test_01_a_lease_is_three_values_on_the_row.py"
 TOKEN = "tests/promises/test_02_a_token_only_grows.py"
 EPOCH = "tests/promises/test_02_the_epoch_rises.py"
 STANDBY = "tests/promises/test_02_a_promoted_standby_issues_higher_tokens.py"
+NUMBERS = "tests/promises/test_13_a_number_is_given_once.py"
 IDENTITY = "tests/promises/test_03_a_claim_is_identity.py"
 WAY_BACK = "tests/promises/test_06_one_way_back.py"
 
@@ -62,25 +63,82 @@ MUTANTS = (
     Mutant(
         "whoever waited for the epoch raises it again", "G14",
         f"{EPOCH}::test_claimers_that_wait_for_the_one_who_raises_the_epoch_do_not_raise_it_again",
-        (sql("epoch", "where setting.system_identifier <> server\n       or setting.timeline > here;", ";"),),
+        (sql("record_server", "where setting.system_identifier <> server\n     or setting.timeline > here;", ";"),),
     ),
     Mutant(
         "the epoch does not notice another server", "G14",
         f"{EPOCH}::test_another_server_issues_higher_tokens",
-        (sql("epoch", "known.system_identifier = server and", ""),),
+        (sql("record_server", "setting.system_identifier <> server\n     or", ""),),
     ),
     Mutant(
         "the epoch does not notice a timeline that started again", "G14",
         f"{EPOCH}::test_a_timeline_that_started_again_raises_the_base",
-        (sql("epoch", "\n       or setting.timeline > here;", ";"),),
+        (sql("record_server", "\n     or setting.timeline > here;", ";"),),
     ),
     Mutant(
         "the epoch is the same after a promotion", "G14",
         f"{STANDBY}::test_a_promoted_standby_that_lost_the_last_claims_issues_higher_tokens",
+        (sql("record_server", "where setting.timeline < here", "where false"),),
+    ),
+    Mutant(
+        "an enqueue does not look at the server", "G14",
+        f"{NUMBERS}::test_a_promoted_standby_repeats_no_id_that_it_lost",
+        (sql("enqueue", "  perform faultline.check_server();\n", ""),),
+    ),
+    Mutant(
+        "many jobs are enqueued without a look at the server", "G14",
+        f"{NUMBERS}::test_every_way_to_a_number_notices_another_server",
+        (sql("enqueue_many", "  perform faultline.check_server();\n", ""),),
+    ),
+    Mutant(
+        "two servers with one timeline issue the same tokens", "G14",
+        f"{NUMBERS}::test_two_standbys_that_take_the_same_timeline_repeat_nothing",
+        (sql("raise_sequences", "greatest(line, tokens.last_value + 1000000)", "tokens.last_value + 1000000"),),
+    ),
+    Mutant(
+        "two servers with one timeline give the same ids", "G14",
+        f"{NUMBERS}::test_two_standbys_that_take_the_same_timeline_repeat_nothing",
+        (sql("raise_sequences", "greatest(line, places.last_value", "greatest(places.last_value"),),
+    ),
+    Mutant(
+        "a claim on a server that was started again does not look at it", "G14",
+        f"{NUMBERS}::test_a_restored_snapshot_of_the_files_repeats_nothing",
         (
-            sql("epoch", "(known.base + here - 1) << 40", "known.base << 40"),
-            sql("epoch", "(known.base + known.timeline - 1) << 40", "known.base << 40"),
+            sql("epoch", "known.server_started <> pg_postmaster_start_time()", "false"),
+            sql("enqueue", "  perform faultline.check_server();\n", ""),
         ),
+    ),
+    Mutant(
+        "a clock that was set back repeats numbers", "G14",
+        f"{NUMBERS}::test_a_clock_that_was_set_back_still_raises_by_a_million",
+        (sql(
+            "raise_sequences", "greatest(line, places.last_value + 1000000, faultline.highest_id() + 1000000)",
+            "greatest(line, 1)",
+        ),),
+    ),
+    Mutant(
+        "rows that came without their sequence are overlooked", "G14",
+        f"{NUMBERS}::test_rows_that_came_without_their_sequence_are_stepped_over",
+        (sql("raise_sequences", ", faultline.highest_id() + 1000000)", ")"),),
+    ),
+    Mutant(
+        "whoever waits to raise the numbers raises them again", "G14",
+        f"{NUMBERS}::test_many_at_once_raise_the_numbers_once",
+        (sql(
+            "raise_sequences",
+            "if (select mark.last_value from faultline.server_mark as mark) <> faultline.server_mark() then",
+            "if true then",
+        ),),
+    ),
+    Mutant(
+        "the numbers are raised under a lock that lasts as long as the transaction", "G14",
+        f"{NUMBERS}::test_an_enqueue_in_an_open_transaction_holds_nobody_up",
+        (sql("check_server", "perform faultline.raise_sequences()", "perform faultline.epoch()"),),
+    ),
+    Mutant(
+        "a server that tells no timeline serves nobody", "G14",
+        f"{NUMBERS}::test_a_server_that_tells_no_timeline_is_worked_on_all_the_same",
+        (sql("record_server", "exception when others then", "exception when division_by_zero then"),),
     ),
     Mutant(
         "complete does not ask for the claim", "G4",

@@ -46,7 +46,7 @@ def test_another_server_steps_over_every_timeline_of_the_last_one(store, db):
 
 def test_a_timeline_that_started_again_raises_the_base(store, db):
     enqueue(store)
-    db.execute("update faultline.settings set timeline = 5")
+    db.execute("update faultline.settings set timeline = 5, server_started = '-infinity'")
 
     token = claim_one(store).token
 
@@ -57,7 +57,7 @@ def test_a_timeline_that_started_again_raises_the_base(store, db):
 def test_a_timeline_that_went_on_is_recorded_and_raises_nothing_else(store, db):
     """A promotion looks so: the recorded timeline is lower than the server's own, which counts by itself."""
     enqueue(store)
-    db.execute("update faultline.settings set timeline = 0")
+    db.execute("update faultline.settings set timeline = 0, server_started = '-infinity'")
 
     token = claim_one(store).token
 

@@ -81,7 +81,7 @@ def test_another_server_starts_above_all_that_was_issued_before(store, db):
 
 def test_a_timeline_that_started_again_raises_the_base(store, db):
     """The row remembers timeline 5 and the server is on its first: what 5 issued is stepped over."""
-    db.execute("update faultline.settings set timeline = 5")
+    db.execute("update faultline.settings set timeline = 5, server_started = '-infinity'")
     enqueue(store)
 
     token = claim_one(store).token
@@ -93,7 +93,7 @@ def test_a_timeline_that_started_again_raises_the_base(store, db):
 
 def test_a_promotion_raises_the_epoch_by_itself(store, db):
     """A promoted standby is one timeline on: a higher epoch, whatever claims it lost."""
-    db.execute("update faultline.settings set timeline = 0, base = 1")
+    db.execute("update faultline.settings set timeline = 0, base = 1, server_started = '-infinity'")
     enqueue(store)
 
     token = claim_one(store).token

@@ -51,5 +51,13 @@ end;
 $$;
 drop table faultline.granted;
 
--- Whoever migrates has looked at the server: the first claims then need not, and do not wait for one another.
-do $$ begin perform faultline.epoch(); end $$;
+-- Whoever migrates has looked at the server: the first claims then need not, and do not wait for one another. A schema that was made in
+-- this transaction has no past that could be lost: its first job is number 1.
+do $$
+begin
+  if (select first.xmin = pg_current_xact_id()::xid from faultline.migrations as first where first.number = 1) then
+    perform setval('faultline.server_mark', faultline.server_mark());
+  end if;
+  perform faultline.epoch();
+end;
+$$;

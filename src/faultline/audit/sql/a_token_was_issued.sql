@@ -15,5 +15,6 @@ select held.id as job_id,
               held.token) as told,
        true as sure
 from held
-where held.token >= (select (setting.base + setting.timeline) << 40 from faultline.settings as setting)
+where held.token >= (select ((setting.base + setting.timeline) << 40) + tokens.last_value
+                     from faultline.settings as setting cross join faultline.tokens as tokens)
 limit %(most)s

@@ -42,6 +42,7 @@ begin
   from faultline.lanes as lane
   where lane.queue = enqueue.queue and lane.priority = enqueue.priority;
 
+  perform faultline.check_server();
   place := nextval('faultline.places');
   insert into faultline.active (id, pos, created_at, lane, max_attempts, task, lease_for, timeout, retry, args, trace,
                                 key_seed)

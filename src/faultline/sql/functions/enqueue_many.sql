@@ -26,6 +26,7 @@ declare
   seed    bytea := faultline.new_key_seed();   -- of all of them: their ids differ
 begin
   perform faultline.be_durable();
+  perform faultline.check_server();
   perform faultline.text_of(enqueue_many.retry)::faultline.document_text where enqueue_many.retry is not null;
   if keys is not null then
     return query select made.id, made.is_new from faultline.enqueue_keyed(

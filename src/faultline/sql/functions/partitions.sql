@@ -8,14 +8,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   width   constant bigint := 1000000;
-  newest  bigint;
   number  bigint;
   made    int := 0;
 begin
   perform set_config('lock_timeout', '100ms', true);
-  select places.last_value into newest from faultline.places as places;
-
-  for number in select generate_series(faultline.first_missing_range(), newest / width + 2) loop
+  for number in select faultline.missing_ranges() loop
     begin
       execute format('create table faultline.ledger_%s (like faultline.ledger including defaults including constraints)', number);
       execute format('alter table faultline.ledger_%s add constraint a_job_ends_once_%s primary key (job_id, slot)', number, number);

@@ -21,9 +21,16 @@ create table faultline.settings (
   functions          text not null default ''
 );
 
-insert into faultline.settings (system_identifier, timeline)
-select control.system_identifier, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
-from pg_control_system() as control;
+-- As record_server() has it: some servers tell neither.
+do $$
+begin
+  insert into faultline.settings (system_identifier, timeline)
+  select control.system_identifier, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
+  from pg_control_system() as control;
+exception when others then
+  insert into faultline.settings (system_identifier, timeline) values (0, 1);
+end;
+$$;
 
 -- Apart from settings, which every claim reads: this row changes each second, and under a pinned
 -- horizon a claim would walk through all its old versions.

@@ -1,0 +1,35 @@
+-- Raise `places` (ids) and `tokens` above all that a lost past may have given: after a promotion, a restore, a snapshot or an upgrade
+-- their own values may lie behind it. The line is one number for each microsecond since the installation: nothing enqueues or claims
+-- a million times a second on the average, so whatever was given before now lies below it, in every history of this database.
+-- Nothing here is undone by a rollback, and nothing stays locked: the caller's transaction may be a long one of a user's.
+create function faultline.raise_sequences()
+returns void
+language plpgsql
+volatile
+as $$
+declare
+  turn  constant bigint := 7021786235081;   -- the number of an advisory lock, which means nothing else
+  line  bigint;
+begin
+  perform pg_advisory_lock(turn);   -- of the session: one of the transaction would last as long as that
+  begin
+    if (select mark.last_value from faultline.server_mark as mark) <> faultline.server_mark() then
+      select extract(epoch from faultline.now() - first.applied_at)::numeric * 1000000 into line
+      from faultline.migrations as first
+      where first.number = 1;
+
+      -- A million more than was there, whatever the clock says: callers that draw a number meanwhile stay below it. And above the
+      -- rows: logical replication copies them, and no sequence.
+      perform setval('faultline.places', greatest(line, places.last_value + 1000000, faultline.highest_id() + 1000000))
+      from faultline.places as places;
+      perform setval('faultline.tokens', greatest(line, tokens.last_value + 1000000))
+      from faultline.tokens as tokens;
+      perform setval('faultline.server_mark', faultline.server_mark());
+    end if;
+  exception when query_canceled or others then
+    perform pg_advisory_unlock(turn);
+    raise;
+  end;
+  perform pg_advisory_unlock(turn);
+end;
+$$;
