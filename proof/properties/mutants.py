@@ -189,12 +189,12 @@ OF_THE_REST: Final = (
     Mutant(
         "a key does not look at the args",
         "one key is one request",
-        (("enqueue_keyed", "ask.args::text", "''"),),
+        (("enqueue_keyed", "ask.args::jsonb::text", "''"),),
     ),
     Mutant(
         "a key looks at the text",
         "one key is one request",
-        (("enqueue_keyed", "asked.args::jsonb as args", "asked.args as args"),),
+        (("enqueue_keyed", "ask.args::jsonb::text", "ask.args::text"),),
     ),
     Mutant(
         "the epoch does not rise",
