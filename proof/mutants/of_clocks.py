@@ -92,7 +92,12 @@ MUTANTS = (
     Mutant(
         "a clock set back moves what was measured since", "G5",
         f"{STEPS}::test_set_back_a_claim_of_the_new_clock_keeps_its_lease_and_deadline",
-        (sql("clock_set_back", "where job.id = held.id and not held.newer", "where job.id = held.id"),),
+        (sql("clock_set_back", "and job.claimed_at not between", "or job.claimed_at not between"),),
+    ),
+    Mutant(
+        "a lease that a beat has locked in the step lasts as long as the step", "G8",
+        f"{STEPS}::test_what_is_locked_for_a_moment_of_the_step_is_moved_too",
+        (sql("clock_set_back", "for turn in 1 .. 40 loop", "for turn in 1 .. 1 loop"),),
     ),
     Mutant(
         "a watchdog that stood still tells of a clock that was set", "G5",

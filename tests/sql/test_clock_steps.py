@@ -1,5 +1,7 @@
 """The database's clock is set: leases, retries and deadlines go on as durations, and it is told."""
 
+import threading
+import time
 from datetime import timedelta
 
 import psycopg
@@ -177,6 +179,46 @@ def test_a_row_that_is_locked_in_a_step_holds_up_no_round(store, clock, db, roun
         rounds(1)
         clock.advance(BACK)
         rounds(1)
+
+
+@pytest.mark.parametrize("table", ["active", "later"])
+def test_what_is_locked_for_a_moment_of_the_step_is_moved_too(store, clock, db, rounds, database, table):
+    """By a beat, or by whoever looks at it: else it would last longer by the whole step."""
+    enqueue(store)
+    held = claim_one(store)
+    if table == "later":
+        store.run(calls.fail(held, "broken", timedelta(minutes=10)))
+    with psycopg.connect(database) as other:
+        other.execute(f"select from faultline.{table} for update")
+        clock.advance(BACK)
+        letting_go = threading.Thread(target=_commit_while_a_round_waits, args=(other, database))
+        letting_go.start()
+        rounds(1)
+        letting_go.join()
+
+    column = "lease_until" if table == "active" else "run_at"
+    assert left(db, column, table) < timedelta(minutes=10)
+
+
+def _commit_while_a_round_waits(other, database):
+    waits = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()"
+    with psycopg.connect(database, autocommit=True) as looking:
+        for _ in range(500):
+            if looking.execute(waits).fetchone()[0]:
+                break
+            time.sleep(0.01)
+    other.commit()
+
+
+def test_a_retry_that_is_locked_in_a_step_holds_up_no_round(store, clock, rounds, database):
+    enqueue(store)
+    store.run(calls.fail(claim_one(store), "broken", timedelta(minutes=10)))
+    with psycopg.connect(database) as other, psycopg.connect(database, autocommit=True) as making:
+        other.execute("select from faultline.later for update")
+        clock.advance(BACK)
+        making.execute("set statement_timeout = '60s'")
+
+        assert making.execute("select mine from faultline.round('1 second')").fetchone() == (True,)
 
 
 def test_a_round_tells_of_a_clock_that_was_set_back_and_of_another_era(store, clock, db, rounds):
