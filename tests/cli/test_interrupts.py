@@ -128,6 +128,31 @@ def test_a_command_that_is_interrupted_says_so(command, database, shop):
     assert interrupt(command, after, database, shop) == ""
 
 
+PRESSED_AS_IT_STARTS = """
+import os, pathlib, signal, sys
+if "--supervised" in sys.orig_argv:
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        pathlib.Path("heard").touch()
+    os.kill(os.getppid(), signal.SIGINT)
+"""
+
+
+def test_one_while_a_supervised_worker_starts_is_the_supervisors_to_hear(database, shop):
+    """The terminal sends it to every process of the group, also to those that still import their modules."""
+    (shop / "sitecustomize.py").write_text(PRESSED_AS_IT_STARTS)
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "faultline", "worker", "shop_under_test:app", "--processes", "2", "--quiet"],
+        env={**os.environ, "FAULTLINE_DSN": database, "PYTHONPATH": str(shop)},
+        cwd=shop, capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert not (shop / "heard").exists()
+
+
 def test_a_suite_in_the_background_lets_its_children_hear_a_ctrl_c():
     """A shell without job control has it ignored there; the tests undo that for what they start."""
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from faultline.supervisor.judge import End
@@ -18,6 +18,19 @@ UNREAD_BYTES_MAX: Final = 16_384
 
 LAST_WORDS_SECONDS_MAX: Final = 1.0
 """Its socket may outlive it, held by a process that a handler forked."""
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """A process that is started in here hears no Ctrl-C of the terminal until it says how (see `Link.take`).
+
+    One that came while it still imports its modules would end it with a traceback. Ours waits, and is heard.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Child:
@@ -40,7 +53,8 @@ class Child:
         with theirs:
             fd = theirs.fileno()
             try:
-                process = subprocess.Popen([*command, str(fd)], stdin=subprocess.DEVNULL, pass_fds=[fd])
+                with _interrupts_blocked():
+                    process = subprocess.Popen([*command, str(fd)], stdin=subprocess.DEVNULL, pass_fds=[fd])
             except OSError:
                 ours.close()
                 raise

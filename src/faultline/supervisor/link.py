@@ -44,9 +44,9 @@ class Link:
     def take(cls, fd: int) -> "Link":
         """Take over the descriptor the supervisor has left us; raises EOFError where it has gone already."""
         _go_with_supervisor()
-        signal.signal(
-            signal.SIGINT, signal.SIG_IGN
-        )  # a Ctrl-C reaches us too; it is the supervisor's to tell
+        # A Ctrl-C reaches us too; it is the supervisor's to tell. One that came since our start goes with this.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         theirs = socket.socket(fileno=fd)
         theirs.set_inheritable(False)  # else a program that a handler starts would keep it open
         return cls(theirs)
