@@ -100,6 +100,20 @@ def test_what_is_named_as_a_module_or_a_state_is_there() -> None:
             assert state in set(JobState), f"{source}: --state {state}"
 
 
+def test_lists_of_all_states_name_those_that_there_are() -> None:
+    """The glossary, and what the SDKs of other languages are made from."""
+    sources = [ROOT / "STYLE.md", *(ROOT / "proto").rglob("*.proto"), *(ROOT / "docs").rglob("*.md")]
+    lists = {
+        (source.name, told): re.findall(r"\w+", told.replace(" or ", " "))
+        for source in sources
+        for told in re.findall(r"`?queued`?, `?running`?,[\w`, ]*cancelled", source.read_text())
+    }
+
+    assert lists
+    for where, states in lists.items():
+        assert states == list(JobState), where
+
+
 def test_what_is_required_is_imported() -> None:
     required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     imported = {
