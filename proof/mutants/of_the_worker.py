@@ -342,6 +342,12 @@ MUTANTS = (
         (Patch("sql/functions/text_of.sql", "> 520 and exists", "> 520 and false and exists"),),
     ),
     Mutant(
+        "each number of a document moves all that are left", "G13",
+        "tests/bad_input/test_i12_documents_that_cost.py::test_i12_numbers_cost_a_backend_what_their_number_costs",
+        (Patch("sql/functions/text_of.sql", "from jsonb_array_elements(jsonb_path_query_array(document, 'strict $.** ? (@.type() == \"number\")')) as number",
+               "from jsonb_path_query(document, 'strict $.** ? (@.type() == \"number\")') as number"),),
+    ),
+    Mutant(
         "rows of digits are searched for from each of their digits", "G13",
         "tests/bad_input/test_i12_documents_that_cost.py::test_i12_a_document_costs_what_its_length_costs",
         (Patch("args/scan.py", "_LONG in form)", 're.search(rb"[0-9]{309}[0-9]*e", form) is not None)'),),

@@ -20,7 +20,7 @@ from faultline.remote.conformance.talk import done
 from faultline.remote.serving import settling, translate
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.store import calls
-from tests.bad_input.costly import KEPT, MIB, REFUSED, plain
+from tests.bad_input.costly import KEPT, MIB, REFUSED, _filled, plain
 from tests.support import claim_one, enqueue, new_job
 
 # The dearest took 20 times what the plain one takes, for 250,000 numbers; before, one of them took 700 times.
@@ -166,6 +166,28 @@ def test_i12_what_sql_itself_has_built_is_not_printed_to_be_refused(db, query):
     with pytest.raises(psycopg.errors.CheckViolation, match="at most one mebibyte"):
         db.execute(f"select faultline.enqueue('t', (select {query}))")
     assert _peak_bytes(db) - before < 200 * MIB
+
+
+@pytest.mark.parametrize("verb", ["enqueue", "complete"])
+def test_i12_numbers_cost_a_backend_what_their_number_costs(store, database, verb):
+    """Eight times as many took eight times as long; 60 times, while each of them moved all that were left."""
+    few, many = _filled("0", 80_000), _filled("0", 640_000)
+    with psycopg.connect(database, autocommit=True) as db:
+
+        def cost(text: str) -> int:
+            before = _busy(db)
+            _, fault = _asked(store, db, verb, text)
+            assert fault is None
+            return _busy(db) - before
+
+        cost(few)  # the first of a session plans its statements
+        assert cost(many) < 24 * min(cost(few) for _ in range(3))
+
+
+def _busy(db) -> int:
+    """Nanoseconds that the session's backend has computed: neighbours on the machine do not count."""
+    told = Path(f"/proc/{db.info.backend_pid}/schedstat")
+    return int(told.read_text().split()[0]) if told.exists() else time.monotonic_ns()
 
 
 EDGES = [
