@@ -5,6 +5,7 @@ from proof.mutants.mutant import Mutant, Patch
 FAIR = "tests/server/test_fair_shares.py"
 WHO = "tests/api/test_s2_who_may_do_what.py"
 CARGO = "tests/remote/test_cargo.py"
+PACING = "tests/server/test_pacing.py"
 
 MUTANTS = (
     Mutant(
@@ -46,6 +47,16 @@ MUTANTS = (
         f"{CARGO}::test_many_keys_that_do_not_read_are_hung_up_on_and_their_jobs_come_back",
         (Patch("remote/serving/workers.py", "            self.gate.connections.hang_up(context.peer())\n", ""),),
         red_by=("TimeoutError",),
+    ),
+    Mutant(
+        "documents of some kilobytes are checked as they come", "G13",
+        f"{PACING}::test_every_door_paces_its_large_documents",
+        (Patch("server/pacing.py", "LARGE_BYTES: Final = 4_096", "LARGE_BYTES: Final = 65_536"),),
+    ),
+    Mutant(
+        "numbers far from one are read by the slow way of the fast parser", "G13",
+        f"{PACING}::test_a_number_far_from_one_costs_little_more_than_another",
+        (Patch("args/document.py", "_far if scan.has_far_numbers() else _near", "_near"),),
     ),
     Mutant(
         "a list of queues reads all that waits for later once for each", "G13",

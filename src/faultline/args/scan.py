@@ -87,6 +87,10 @@ class Scan:
         numbers = _may_be_too_large(lower, has_long, has_large)
         return NUMBER_TOO_LARGE if any(map(_is_too_large, numbers)) else None
 
+    def has_far_numbers(self) -> bool:
+        """Whether an exponent of three digits may stand in it, in a text or out of it."""
+        return _POWER in self._form
+
     def exceeds(self) -> int | None:
         """How long it is printed, if that is past the limit; its numbers are within their bounds."""
         if len(self.data) <= SMALL_BYTES:
