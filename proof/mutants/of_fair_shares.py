@@ -54,6 +54,14 @@ MUTANTS = (
         (Patch("server/pacing.py", "LARGE_BYTES: Final = 4_096", "LARGE_BYTES: Final = 65_536"),),
     ),
     Mutant(
+        "a payload is read and written again on its way", "G13",
+        "tests/remote/test_jobs.py::test_a_payload_is_passed_on_as_it_is_kept",
+        (
+            Patch("remote/serving/jobs.py", "calls.get_unread(job_id)", "calls.get(job_id)"),
+            Patch("remote/serving/jobs.py", "info.args or NULL", "__import__('json').dumps(info.args).encode()"),
+        ),
+    ),
+    Mutant(
         "numbers far from one are read by the slow way of the fast parser", "G13",
         f"{PACING}::test_a_number_far_from_one_costs_little_more_than_another",
         (Patch("args/document.py", "_far if scan.has_far_numbers() else _near", "_near"),),

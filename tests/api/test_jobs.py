@@ -23,6 +23,23 @@ def test_a_submitted_job_is_there_when_the_answer_comes(admin, store):
     assert answer.headers["location"] == f"{JOBS}/{job.id}"
 
 
+def test_a_payload_is_passed_on_as_it_is_kept(admin, store, queue):
+    """Nobody reads it on its way: that would hold up whoever else is served, and lose the last digits."""
+    digits = "12345678901234567890.12345678901234567890"
+    asked = '{"task": "t", "queue": "' + queue + '", "args": {"n": ' + digits + ', "t": "\u00e9 \\" "}}'
+    job_id = admin.post(JOBS, content=asked, headers={"content-type": "application/json"}).json()["id"]
+    found = admin.get(f"{JOBS}/{job_id}")
+    store.run(calls.complete(claim_one(store, queues=(queue,)), '["' + "x" * 10 + '", ' + digits + "]"))
+    ended = admin.get(f"{JOBS}/{job_id}/wait?seconds=0")
+
+    assert found.json()["args"]["t"] == 'é " '
+    assert found.json()["result"] is None
+    assert f'"n": {digits}' in found.text
+    assert ended.json()["state"] == "succeeded"
+    assert f'["xxxxxxxxxx", {digits}]' in ended.text
+    assert set(ended.json()) == set(found.json()) >= {"id", "token", "error", "key", "damage", "args"}
+
+
 def test_the_same_idempotency_key_is_the_same_job(admin, store, queue):
     asked = {"task": "charge", "args": {"order": 7}, "queue": queue}
     first = admin.post(JOBS, json=asked, headers={"idempotency-key": "order-7"})

@@ -40,6 +40,18 @@ def test_a_job_is_submitted_with_all_it_may_say(served):
     served(test)
 
 
+def test_a_payload_is_passed_on_as_it_is_kept(served):
+    """Nobody reads it on its way: that would hold up whoever else is served, and lose the last digits."""
+    digits = b"12345678901234567890.12345678901234567890"
+
+    async def test(place):
+        way = place.place()
+        info = await way.info(await way.submit(task="t", args=b'{"n": ' + digits + b"}"))
+        assert info.args == b'{"n": ' + digits + b"}"
+
+    served(test)
+
+
 def test_two_submits_with_one_key_are_one_job(served):
     async def test(place):
         way = place.place()

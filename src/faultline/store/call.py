@@ -26,6 +26,8 @@ class Call(Generic[T]):
     raw_moments: bool = False
     """A timestamp comes as the server's own count of microseconds since 2000: to make a datetime of it takes
     longer than to read the rest of a job."""
+    raw_documents: bool = False
+    """A jsonb comes as its text: a mebibyte of it can become half a million objects."""
 
     @property
     def sql(self) -> str:

@@ -290,6 +290,11 @@ def get(job_id: int) -> Call[JobInfo | None]:
     return Call("get_job", {"job_id": job_id}, read=rows.maybe_job)
 
 
+def get_unread(job_id: int) -> Call[JobInfo | None]:
+    """The same with args and result as JSON text, for whoever only passes them on."""
+    return Call("get_job", {"job_id": job_id}, read=rows.maybe_job, raw_documents=True)
+
+
 def outline(job_id: int) -> Call[Outline | None]:
     """The job without its payload: what a role may ask that is neither an operator nor a server."""
     return Call("get_outline", {"job_id": job_id}, read=rows.maybe_outline)

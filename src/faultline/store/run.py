@@ -11,7 +11,6 @@ import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.errors import InternalError_
 from psycopg.rows import tuple_row
-from psycopg.types.numeric import Int8BinaryLoader
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from faultline.errors import DatabaseError
@@ -20,6 +19,7 @@ from faultline.store.call import Call
 from faultline.store.connect import acheck_quiet, aconnect, agreet, check_quiet, connect, conninfo, greet
 from faultline.store.faults import named_errors, was_swapped
 from faultline.store.lean import LeanConnection, PlainConnection
+from faultline.store.loaders import teach_raw
 from faultline.store.turns import Place, Turns
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ class Store:
         """Carry one call in the caller's own transaction."""
         teach(conn)
         with named_errors(), conn.cursor(binary=True, row_factory=tuple_row) as cursor:
-            _agree_on_moments(cursor, call)
+            teach_raw(cursor.adapters, call)
             return call.read(cursor.execute(call.sql, call.args).fetchall())
 
     @staticmethod
@@ -199,7 +199,7 @@ class AsyncStore:
         teach(conn)
         with named_errors():
             async with conn.cursor(binary=True, row_factory=tuple_row) as cursor:
-                _agree_on_moments(cursor, call)
+                teach_raw(cursor.adapters, call)
                 await cursor.execute(call.sql, call.args)
                 return call.read(await cursor.fetchall())
 
@@ -289,11 +289,6 @@ def _in_use(pool: ConnectionPool[Any] | AsyncConnectionPool[Any] | None) -> tupl
     stats = pool.get_stats()
     size = stats.get("pool_size", 0)
     return size, size - stats.get("pool_available", 0)
-
-
-def _agree_on_moments(cursor: Cursor[Any] | AsyncCursor[Any], call: Call[Any]) -> None:
-    if call.raw_moments:
-        cursor.adapters.register_loader("timestamptz", Int8BinaryLoader)
 
 
 def _ask_for_the_reply(conn: Connection[Any] | AsyncConnection[Any]) -> None:

@@ -5,7 +5,6 @@ of what a small call costs on our side, and our connections say the same few sen
 """
 
 from collections.abc import Callable
-from functools import cached_property
 from itertools import count
 from typing import Any, Final, NamedTuple
 
@@ -17,10 +16,10 @@ from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
-from psycopg.types.numeric import Int8BinaryLoader
 
 from faultline.store.arrays import teach
 from faultline.store.call import Call, Row
+from faultline.store.loaders import teach_raw
 
 STATEMENTS_MAX: Final = 100
 """Prepared on one connection; whatever is said in yet another form is sent whole."""
@@ -34,13 +33,13 @@ Form = tuple[str, tuple[int, ...]]
 """A statement, and the types of what stands in it."""
 
 
-class RawMoments:
-    """How to read replies with a timestamp as the eight byte integer that it is on the wire."""
+class Raw:
+    """How to read replies some of whose parts stay as they are on the wire."""
 
-    def __init__(self, conn: Connection[Any] | AsyncConnection[Any]) -> None:
+    def __init__(self, conn: Connection[Any] | AsyncConnection[Any], call: Call[Any]) -> None:
         self.connection = conn
         self.adapters = AdaptersMap(conn.adapters)
-        self.adapters.register_loader("timestamptz", Int8BinaryLoader)
+        teach_raw(self.adapters, call)
 
 
 class Message(NamedTuple):
@@ -66,10 +65,7 @@ class Spoken:
         self._names: dict[Form, bytes | None] = {}
         self._numbers = count()  # never used again: of some the server may still know
         self._in_line = 0
-
-    @cached_property
-    def _raw(self) -> Adapt:
-        return Transformer(RawMoments(self._conn))
+        self._raw: dict[tuple[bool, bool], Adapt] = {}
 
     @property
     def goes_in_line(self) -> bool:
@@ -172,8 +168,14 @@ class Spoken:
         """Have it ready to be sent."""
         args, adapt = call.args, self._adapt
         sent = adapt.dump_sequence(list(args.values()), _FORMATS[: len(args)])
-        reader = self._raw if call.raw_moments else adapt
+        reader = self._reader(call) if call.raw_moments or call.raw_documents else adapt
         return Message((call.numbered, adapt.types or ()), list(sent), list(adapt.formats or ()), reader)
+
+    def _reader(self, call: Call[Any]) -> Adapt:
+        how = (call.raw_moments, call.raw_documents)
+        if how not in self._raw:
+            self._raw[how] = Transformer(Raw(self._conn, call))
+        return self._raw[how]
 
     def _prepare(self, message: Message) -> PQGen[None]:
         """From the second time on a statement has a name."""

@@ -14,6 +14,7 @@ from faultline.api.needs import (
     Producer,
     Reader,
     TheDesk,
+    as_json,
     cursor_id,
     job_for,
     next_cursor,
@@ -79,13 +80,13 @@ async def list_jobs(
     return models.JobPage(jobs=models.outlines(found), next=next_cursor(found, most))
 
 
-@router.get("/jobs/{job_id}")
-async def get_job(desk: TheDesk, caller: Reader, job_id: JobId) -> models.JobView:
+@router.get("/jobs/{job_id}", response_model=models.JobView)
+async def get_job(desk: TheDesk, caller: Reader, job_id: JobId) -> Response:
     """One job with its args and, once it succeeded, its result."""
-    return models.view(await job_for(desk, caller, "read", job_id))
+    return as_json(models.view(await job_for(desk, caller, "read", job_id)))
 
 
-@router.get("/jobs/{job_id}/wait")
+@router.get("/jobs/{job_id}/wait", response_model=models.JobView)
 async def wait(
     desk: TheDesk,
     caller: Reader,
@@ -93,13 +94,13 @@ async def wait(
     seconds: Annotated[
         float, Query(ge=0, description="How long at most; the server has a limit of its own.")
     ] = 30.0,
-) -> models.JobView:
+) -> Response:
     """Wait until the job has ended, and answer with it as it is then; or as it is when the time is up."""
     # Without the payload: a hundred polls would hold it a hundred times for as long as they last.
     outline = await outline_for(desk, caller, "read", job_id)
     if not JobState(outline.state).ended:
         await desk.waits.end_of(job_id, min(seconds, desk.config.limits.wait_seconds_max))
-    return models.view(await job_for(desk, caller, "read", job_id))
+    return as_json(models.view(await job_for(desk, caller, "read", job_id)))
 
 
 @router.get("/jobs/{job_id}/ledger")

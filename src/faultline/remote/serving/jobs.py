@@ -4,9 +4,8 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 import psycopg
 
 from faultline.access import Caller, acting
@@ -28,6 +27,8 @@ from faultline.store import calls
 from faultline.store.rows import Outline
 from faultline.store.run import AsyncStore
 from faultline.worker.settle import as_text
+
+NULL: Final = b"null"
 
 ANSWER_SHARE: Final = 0.8
 """How much of a call's own deadline a wait may take: the rest is for the answer's way."""
@@ -131,7 +132,7 @@ class JobsService(client_pb2_grpc.JobsServicer):
 
     async def _find(self, job_id: int, caller: Caller, scope: str) -> JobInfo:
         """The job, if it is in a queue of the caller's; of any other it says the same as of none."""
-        info = await self._store.run(calls.get(job_id))
+        info = await self._store.run(calls.get_unread(job_id))
         if info is None or not caller.may(scope, info.queue):
             raise JobNotFound(f"there is no trace of job {job_id}")
         return info
@@ -160,5 +161,5 @@ def _too_many_wait(count: int) -> TurnedAway:
 
 
 def _message(info: JobInfo) -> client_pb2.JobInfo:
-    result: Any = None if info.result is None else msgspec.json.encode(info.result)
-    return info_message(info, msgspec.json.encode(info.args), result)
+    """Its documents are passed on as they came: to read and write them would hold the loop for long."""
+    return info_message(info, info.args or NULL, None if info.result == NULL else info.result)

@@ -109,7 +109,7 @@ class Settling:
     async def _reconsidered(self, item: Item) -> Call[Any]:
         """Of a job that nobody has known for a day it is not taken that it is left for others: it is dead."""
         if item.kind == "snoozed" and item.result.snoozed.reason.startswith(UNKNOWN_TASK):
-            info = await self._store.run(calls.get(item.job_id))
+            info = await self._store.run(calls.get_unread(item.job_id))
             history = await self._store.run(calls.history(item.job_id))
             if info and info.claimed_at and unknown_for_long(history, info.claimed_at):
                 return calls.bury(item.lease, f"no worker knew the task {info.task} for a day")
