@@ -69,6 +69,11 @@ MUTANTS = (
         (Patch("api/gate.py", "while_known(served, look) if kind_of(asked.route) == WAIT else served", "served"),),
     ),
     Mutant(
+        "the body of a request is the next request", "G15",
+        f"{BEFORE}::test_a_body_is_never_taken_for_the_next_request",
+        (Patch("server/protocol.py", "        if not self.parser.should_upgrade():\n", "        if True:\n"),),
+    ),
+    Mutant(
         "trailers are read for as long as they come", "G13",
         f"{BEFORE}::test_trailers_are_dropped_and_their_bytes_are_bounded",
         (Patch("server/protocol.py", "            self._behind_body += len(data)\n", "            pass\n"),),

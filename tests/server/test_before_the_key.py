@@ -101,6 +101,43 @@ def test_a_trailer_is_no_header(database):
     assert ids[0]["key"] is None
 
 
+ANOTHER = b"connection: upgrade\r\nupgrade: h2c\r\n"
+WITHIN = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "upgrade", [ANOTHER, ANOTHER.replace(b"h2c", b"websocket")], ids=["h2c", "websocket"]
+)
+@pytest.mark.parametrize(
+    "body",
+    [b"content-length: %d\r\n\r\n" % len(WITHIN), b"transfer-encoding: chunked\r\n\r\n"],
+    ids=["length", "chunked"],
+)
+def test_a_body_is_never_taken_for_the_next_request(database, upgrade, body):
+    """A proxy that passes the headers on knows of one request; the second answer goes to somebody else."""
+    head = b"POST /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    with serving(database, trust_loopback=False) as service, connection(service) as sock:
+        with suppress(OSError):
+            for part in (head + upgrade + body, WITHIN, WITHIN):
+                sock.sendall(part)
+                time.sleep(0.2)
+        said = answer(sock)
+
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert said.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_request_that_asks_for_another_protocol_is_answered_in_this_one(database):
+    """As `curl --http2` asks. It is the last of its connection."""
+    with serving(database, trust_loopback=False) as service, connection(service) as sock:
+        sock.sendall(WITHIN.removesuffix(b"\r\n") + ANOTHER + b"\r\n")
+        said = answer(sock)
+
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert b"connection: close" in said.lower()
+
+
 def test_requests_that_come_all_at_once_are_bounded(database):
     """262 KB hold 14,000 requests, and each takes 2 KB in memory while it waits."""
     crowd = b"GET / HTTP/1.1\r\n\r\n" * 14_000

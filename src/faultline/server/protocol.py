@@ -5,6 +5,9 @@ idle for longest makes room for the newest. One that was refused and is only hea
 whoever knows no key could fill the house with bodies that never end.
 
 Trailers, the headers behind a chunked body, are of no use here: they are dropped, and their bytes counted.
+
+Nor is another protocol. What stands behind a head that asks for one is not read as its body, so a body there
+would be the next request, of which a proxy before us knows nothing. So such a head is a connection's last.
 """
 
 import asyncio
@@ -45,6 +48,10 @@ class TooManyAtOnce(Exception):
     """More requests came at once than wait on one connection; it ends what the parser is doing."""
 
 
+class AsksForAnother(Exception):
+    """A request with a body asks for another protocol; it ends what the parser is doing."""
+
+
 class BoundedProtocol(Base):  # type: ignore[misc]
     """One connection."""
 
@@ -60,6 +67,8 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         self.of_address[self.address] += 1
         self._admitted = False
         self._in_head = True
+        self._heard_all = False
+        """Whether what else comes is not listened to."""
         self._ended = self._body_bytes = self._behind_body = 0
         self._admit_timer = self.loop.call_later(self.limits.unadmitted_seconds_max, self._look_who)
         self._head_bytes = 0
@@ -95,6 +104,8 @@ class BoundedProtocol(Base):  # type: ignore[misc]
             return
         if self._no_room:
             self.refuse(OVERLOADED)
+            return
+        if self._heard_all:
             return
         before, ended, body_bytes = self.cycle, self._ended, self._body_bytes
         self._admitted = self.is_admitted
@@ -144,7 +155,21 @@ class BoundedProtocol(Base):  # type: ignore[misc]
                 self.door.refused(TOO_MANY.code)
             self.transport.abort()  # an answer may be half out
             raise TooManyAtOnce
+        if not self.parser.should_upgrade():
+            super().on_headers_complete()
+            return
+        self._heard_all = True
+        if self._has_body():
+            self.refuse(MALFORMED) if self.is_idle else self.transport.abort()
+            raise AsksForAnother
         super().on_headers_complete()
+        self.cycle.keep_alive = False
+
+    def _has_body(self) -> bool:
+        return any(
+            name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0"))
+            for name, value in self.headers
+        )
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # else a trailer: it would become a header of the request that is being served
