@@ -208,11 +208,30 @@ def test_p8_a_worker_whose_threads_are_all_lost_ends_with_code_3(database, store
 
     jobs = [enqueue(store, task="deaf", timeout=timedelta(seconds=0.3), max_attempts=1) for _ in range(2)]
 
-    with working(database, deaf, config=quick(jobs_max=2)) as worker:
+    with working(database, deaf, config=short(jobs_max=2)) as worker:
         assert worker.join() == 3
         go_on.set()
 
     assert [state_of(store, job) for job in jobs] == ["dead"] * 2
+
+
+def test_p8_handlers_that_need_a_moment_to_return_do_not_cost_their_worker(database, store):
+    """Every thread was told to stop at once: held by a handler that is about to return is not lost."""
+
+    def tidies(job: Job) -> None:
+        job.wait_lost(60)
+        time.sleep(1)
+
+    def works() -> None: ...
+
+    jobs = [enqueue(store, task="tidies", timeout=timedelta(seconds=0.3), max_attempts=1) for _ in range(2)]
+
+    with working(database, tidies, works, config=quick(jobs_max=2)) as worker:
+        eventually(lambda: [state_of(store, job) for job in jobs] == ["dead"] * 2)
+        later = enqueue(store, task="works")
+        eventually(lambda: state_of(store, later) == "succeeded")
+        worker.stop()
+        assert worker.join() == 0
 
 
 def test_a_handler_whose_lease_cannot_be_renewed_is_stopped_before_it_ends(database, store, proxy):

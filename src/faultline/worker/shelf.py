@@ -35,6 +35,8 @@ class Shelf:
         """How many jobs are in hand of each queue that has a limit of its own."""
         self.abandoned: list[Hand] = []
         """Those whose threads would not stop: each costs a runner, and no second attempt starts beside it."""
+        self._held_since: float | None = None
+        """Since when such handlers have held every thread; None while one is free."""
         self.left: int | None = None
         """How many more jobs may be taken at all, where somebody asked for so many."""
         self._idle: deque[asyncio.Future[None]] = deque()
@@ -108,10 +110,22 @@ class Shelf:
 
     def abandon(self, hand: Hand) -> None:
         self.abandoned.append(hand)
+        if len(self.abandoned) >= self.config.threads_max and self._held_since is None:
+            self._held_since = time.monotonic()
 
     def came_back(self, hand: Hand) -> None:
         self.abandoned.remove(hand)
+        self._held_since = None
         self.ask_for_more()
+
+    @property
+    def threads_lost(self) -> bool:
+        """Whether no thread has come back for a lease, though all were told to stop.
+
+        Not at once: who was told a moment ago may be about to return.
+        """
+        since = self._held_since
+        return since is not None and time.monotonic() - since >= self.config.lease_for.total_seconds()
 
     def drop(self, *hands: Hand) -> None:
         """These leases have ended, one way or another; said twice, they have ended once."""

@@ -14,6 +14,7 @@ from psycopg import IsolationLevel
 import faultline
 from faultline import failpoints
 from faultline.config import Settings, WorkerConfig
+from faultline.durations import format_duration
 from faultline.errors import LeaseLost
 from faultline.job import Job, Transaction
 from faultline.outcome import Released
@@ -224,9 +225,11 @@ class Worker:
                 self._shelf.woken.set()  # all done here: is there more?
             if stop_after is not None and self._shelf.settled_count >= stop_after:
                 return
-            if len(self._shelf.abandoned) >= self.config.threads_max:
+            if self._shelf.threads_lost:
                 log.error(
-                    "every thread is held by a handler that would not stop; this worker ends, start another"
+                    "every thread has been held for %s by a handler that would not stop; this worker ends, "
+                    "start another",
+                    format_duration(self.config.lease_for),
                 )
                 self.exit_code = EXIT_STUCK
                 return
