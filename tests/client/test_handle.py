@@ -100,3 +100,15 @@ def test_a_result_of_another_shape_is_named_and_still_readable(shop, store):
     with pytest.raises(BadDocument, match="does not fit the handler's return annotation"):
         handle.result(5)
     assert handle.info().result == {"not": "text"}
+
+
+def test_a_result_that_its_queue_did_not_keep_is_told_as_that(shop, store):
+    store.run(calls.keep("billing", "outline"))
+    store.run(calls.keep("default", "outline"))
+    charged, pinged = shop.charge.enqueue(7), shop.ping.enqueue()
+    store.run(calls.complete(claim_one(store, queues=("billing",)), '"paid"'))
+    store.run(calls.complete(claim_one(store, queues=("default",)), "null"))
+
+    with pytest.raises(BadDocument, match="succeeded, and its result was not kept: queue billing keeps"):
+        charged.result(5)
+    assert pinged.result(5) is None  # it returns nothing, and who waits wants to know the end

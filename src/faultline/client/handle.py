@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 from faultline.args import ResultReader
 from faultline.client.sender import Sender
 from faultline.client.stores import refuse_in_a_loop
-from faultline.errors import JobCancelled, JobDead, JobNotFound, OutOfBounds, WaitTimeout
+from faultline.errors import BadDocument, JobCancelled, JobDead, JobNotFound, OutOfBounds, WaitTimeout
 from faultline.job import JobInfo, JobState
 from faultline.store import calls
 
@@ -89,8 +89,19 @@ class Handle(Generic[R]):
             case JobState.CANCELLED:
                 raise JobCancelled(info)
             case _:
-                result: R = self._reader.read(info.result)
-                return result
+                return self._result(info)
+
+    def _result(self, info: JobInfo) -> R:
+        try:
+            result: R = self._reader.read(info.result)
+        except BadDocument:
+            if info.args is not None:
+                raise
+            raise BadDocument(
+                f"job {info.id} succeeded, and its result was not kept: queue {info.queue} keeps an outline "
+                f"of its successes. For those to come `faultline queues keep full {info.queue}` changes that"
+            ) from None
+        return result
 
     def __repr__(self) -> str:
         return f"Handle(id={self.id})"
