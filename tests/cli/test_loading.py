@@ -41,6 +41,16 @@ def test_an_error_inside_the_module_is_shown_with_its_own_line(shop):
     )
 
 
+@pytest.mark.parametrize(("module", "code"), [("asking_app", "'set STRIPE_KEY'"), ("ending_app", "0")])
+def test_a_module_that_ends_the_program_is_told_with_its_words_and_is_no_success(shop, module, code):
+    (shop / f"{module}.py").write_text(f"import sys\nsys.exit({code})\n")
+
+    assert refusal(f"{module}:app") == (
+        f"importing {module} failed: SystemExit: {code.strip(chr(39))} "
+        f"({module}.py, line 2: sys.exit({code}))"
+    )
+
+
 def test_an_option_that_a_task_does_not_take_is_shown_with_the_line_of_the_app(shop):
     (shop / "option_under_test.py").write_text(
         "from faultline import Faultline\napp = Faultline()\n\n@app.task(lease=5)\ndef tea() -> None: ...\n"

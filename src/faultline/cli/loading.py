@@ -53,7 +53,7 @@ def _import(name: str) -> ModuleType:
         sys.path.insert(0, folder)
     try:
         return import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a module that calls sys.exit() must not look like our own end
         if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
             raise ConfigError(
                 f"there is no module {error.name} in {folder} or among the installed packages; "
@@ -64,7 +64,7 @@ def _import(name: str) -> ModuleType:
         ) from error
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """Where the user's own code failed: the last frame that is neither ours nor the import system's."""
     if isinstance(error, SyntaxError):
         return ""  # it names its file and line itself
