@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import threading
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -198,6 +199,28 @@ def test_a_server_that_is_not_there_is_unhealthy_and_no_address_is_a_mistake(run
     assert gone.stdout.startswith("unhealthy: the server does not answer: ")
     assert run("health", "--server", "localhost:8000").exit_code == 2
     assert run("health", "--server", "http://127.0.0.1:1", "--alive").exit_code == 2
+
+
+def test_a_port_that_speaks_no_http_is_unhealthy_and_named(run):
+    """Such as the server's own for gRPC."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def speak():
+            caller, _ = listening.accept()
+            with caller:
+                caller.recv(1_000)
+                caller.sendall(b"\x00\x00\x12\x04\x00\x00\x00\x00\x00")
+
+        speaking = threading.Thread(target=speak, daemon=True)
+        speaking.start()
+        told = run("health", "--server", f"http://127.0.0.1:{listening.getsockname()[1]}")
+        speaking.join()
+
+    assert told.exit_code == 1
+    assert told.stdout == (
+        "unhealthy: what answers there does not speak HTTP; give the address of the server's --http, "
+        "not of its --grpc\n"
+    )
 
 
 def test_a_file_must_be_there_and_young(run, tmp_path, monkeypatch):

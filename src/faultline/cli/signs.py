@@ -1,6 +1,7 @@
 """Signs of life that `faultline health` looks for: a worker's row, a server's answer, a file's age."""
 
 import contextlib
+import http.client
 import json
 import os
 import time
@@ -53,6 +54,11 @@ def of_a_server(url: str) -> Signs:
     except urllib.error.HTTPError as error:
         said = error.read(ANSWER_BYTES_MAX).decode(errors="replace")
         facts["problems"] = [f"the server answers {error.code}: {_reason(said)}"]
+    except http.client.HTTPException:
+        facts["problems"] = [
+            "what answers there does not speak HTTP; give the address of the server's --http, not of its "
+            "--grpc"
+        ]
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         facts["problems"] = [f"the server does not answer: {safe(reason)}"]
