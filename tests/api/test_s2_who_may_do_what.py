@@ -62,6 +62,7 @@ def test_s2_expired_revoked_wrong_and_malformed_keys_get_one_and_the_same_answer
     bodies = [{**answer.json(), "request_id": ""} for answer in answers]
     assert {answer.status_code for answer in answers} == {401}
     assert all(body == bodies[0] for body in bodies)
+    assert "wrong, expired or revoked" in bodies[0]["what_to_do"]  # whoever sent a key is not asked for one
 
 
 @pytest.fixture

@@ -160,7 +160,11 @@ TABLE: Final[dict[type[errors.FaultlineError], Kind]] = {
     errors.ReadOnlyServer: Kind(503, "read_only", "The database takes no writes now", _WAIT),
     errors.DatabaseError: Kind(503, "database_unavailable", "The database cannot be reached", _WAIT),
     errors.NotAuthenticated: Kind(
-        401, "not_authenticated", "Who are you?", "Send an API key: `Authorization: Bearer flk_...`."
+        401,
+        "not_authenticated",
+        "Who are you?",
+        "Send an API key: `Authorization: Bearer flk_...`. One that is wrong, expired or revoked opens "
+        "nothing.",
     ),
     errors.NotAllowed: Kind(
         403,
