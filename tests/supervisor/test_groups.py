@@ -1,16 +1,19 @@
 """Several worker processes under one supervisor: they share the work, the listener and the watchdog."""
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from functools import partial
 
 from faultline.store import calls
 from faultline.store.run import Store
 from tests.drills.processes import pids_marked, still_there
-from tests.supervisor.conftest import begun, cut_listeners, listeners, one_line, watchdogs
+from tests.supervisor.conftest import HERE, begun, cut_listeners, listeners, one_line, watchdogs
 from tests.support import enqueue, new_job, outcomes, state_of
-from tests.worker.harness import eventually, is_alive, rows
+from tests.worker.harness import PATIENCE, eventually, is_alive, rows
 
 
 def succeeded(store: Store, job: int) -> bool:
@@ -30,6 +33,24 @@ def test_a_group_does_every_job_once_and_ends_when_its_queues_are_empty(database
         ("here/1",), ("here/2",), ("here/3",),
     ]  # fmt: skip
     assert pids_marked(workers.mark) == set()
+
+
+def test_a_group_on_a_terminal_says_once_what_it_works_on(database, store):
+    ours, theirs = os.openpty()
+    words = ("worker", "group_app:app", "--processes", "2", "--until-empty")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "faultline", *words],
+        cwd=HERE, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "FAULTLINE_DSN": database},
+    )  # fmt: skip
+    os.close(theirs)
+    said = b""
+    with contextlib.suppress(OSError):  # how a terminal whose last program has left says its end
+        while part := os.read(ours, 4096):
+            said += part
+    os.close(ours)
+
+    assert process.wait(PATIENCE) == 0, said
+    assert said.count(b"works on default") == 1, said
 
 
 def test_a_group_has_one_listener_and_one_watchdog(database, store, group):

@@ -95,6 +95,11 @@ class Terminal:
         """Whether somebody sits there and can be asked."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody reads along; a worker of a group has no stdin, so nobody there can be asked."""
+        return sys.stderr.isatty()
+
     def show(self, document: Any, drawn: "Callable[[], RenderableType]") -> None:
         """Print data: as JSON for programs, drawn for people."""
         if self.json:

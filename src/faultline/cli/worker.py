@@ -199,7 +199,7 @@ def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -
     if not len(app.registry) and (link is None or link.order.number == 1):
         terminal.remark(f"{wanted.app} has no tasks: is the module that defines them imported?")
     if link is None or link.order.number == 1:
-        if terminal.is_interactive:
+        if terminal.is_watched:
             tasks = ", ".join(sorted(spec.name for spec in app.registry)) or "none"
             terminal.remark(f"works on {', '.join(config.queues)}; tasks: {tasks}. Ctrl-C stops it")
         warn_of_queues(app, wanted.queues)
