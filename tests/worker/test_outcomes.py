@@ -132,6 +132,10 @@ def ends_its_iterator() -> None:
     raise StopIteration
 
 
+def nothing_left() -> int:
+    return next(iter([]))
+
+
 async def cancels_itself() -> None:
     task = asyncio.create_task(asyncio.sleep(10))
     await asyncio.sleep(0)
@@ -163,6 +167,7 @@ HANDLERS: list[Callable[..., Any] | TaskSpec] = [
     spec_of(rules_retry, retry=RULES), spec_of(rules_bury, retry=RULES), spec_of(rules_ignore, retry=RULES),
     spec_of(own_policy, retry=patient), long_error, unreadable_error, strange_error, not_serialisable,
     too_large, cyclic, exits, exits_in_thread, own_base, ends_its_iterator, cancels_itself, strange_words,
+    spec_of(nothing_left, retry=Retry(on={StopIteration: bury})),
     strange_snooze, endless_snooze, healthy,
 ]  # fmt: skip
 
@@ -264,6 +269,17 @@ def test_a_rule_for_a_class_of_errors_chooses_another_delay(ended):
 def test_a_rule_may_bury_a_class_of_errors(ended):
     assert ended["rules_bury"].info.state == "dead"
     assert "never" in ended["rules_bury"].info.error
+
+
+def test_a_handler_in_a_thread_that_ends_its_iterator_failed_by_that_name(ended):
+    """Python makes RuntimeError of a StopIteration that leaves a coroutine: ours, and not the handler."""
+    error = ended["nothing_left"].info.error
+
+    assert ended["nothing_left"].info.state == "dead"  # by the rule for StopIteration
+    assert "StopIteration\n" in error
+    assert "return next(iter([]))" in error
+    assert "RuntimeError" not in error
+    assert "runner.py" not in error
 
 
 def test_a_rule_may_ignore_a_class_of_errors(ended):

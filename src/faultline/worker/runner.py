@@ -136,12 +136,11 @@ class Runners:
                 # Decoded here, inside this job's own try: a bad row harms only itself.
                 kwargs = spec.codec.decode(hand.args)
                 if not spec.is_async:
-                    value = await self._call_in_thread(hand, spec, kwargs)
+                    outcome = await self._call_in_thread(hand, spec, kwargs)
                 elif spec.takes_job:
-                    value = await spec.handler(hand.job, **kwargs)
+                    outcome = returned(hand, await spec.handler(hand.job, **kwargs))
                 else:
-                    value = await spec.handler(**kwargs)
-                outcome = returned(hand, value)
+                    outcome = returned(hand, await spec.handler(**kwargs))
         except asyncio.CancelledError as error:
             if hand.told:
                 outcome = after_stop(hand)
@@ -172,7 +171,9 @@ class Runners:
             if span is not None:
                 tracing.quietly(span.end, *how)
 
-    async def _call_in_thread(self, hand: Hand, spec: TaskSpec, kwargs: dict[str, Any]) -> Any:
+    async def _call_in_thread(
+        self, hand: Hand, spec: TaskSpec, kwargs: dict[str, Any]
+    ) -> Outcome | LeaseLost | None:
         context = copy_context()
         args = (hand.job,) if spec.takes_job else ()
         thread = self.threads.submit(lambda: _caught(context, spec.handler, args, kwargs))
@@ -182,9 +183,11 @@ class Runners:
             if not thread.cancel():
                 self._abandon(hand, thread)
             raise
+        if isinstance(error, StopIteration):  # Python makes another error of one that leaves a coroutine
+            return raised(hand, error)
         if error is not None:
             raise error
-        return value
+        return returned(hand, value)
 
     def _abandon(self, hand: Hand, thread: "Future[Any]") -> None:
         """A thread cannot be stopped.
