@@ -14,6 +14,7 @@ from psycopg.rows import dict_row
 
 from faultline.errors import AlreadySettled, FaultlineError, LeaseLost, SyncInAsync
 from faultline.job import Job
+from faultline.outcome import Cancel, Dead, Snooze
 from faultline.store import calls
 from tests.support import TAKE_OVER, enqueue, new_job, outcomes, state_of
 from tests.worker.harness import InProcess, drain, eventually, execute, quick, rows, short, working
@@ -237,6 +238,22 @@ def test_a_value_returned_after_the_block_is_reported_and_the_committed_result_s
 
     assert store.run(calls.get(job)).result == "done"
     assert any("returned a value after job.transaction()" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize("word", [Snooze(timedelta(hours=1)), Cancel(), Dead("why")])
+def test_a_word_returned_from_the_block_is_reported_as_one_that_came_too_late(
+    database, store, writing, caplog, word
+):
+    job = enqueue(store, task="write")
+
+    drain(database, writing(returns=word))
+
+    assert outcomes(store, job) == ["succeeded"]
+    assert any(
+        f"said {type(word).__name__} after job.transaction() had settled it" in record.message
+        and "raise it inside the block" in record.message
+        for record in caplog.records
+    )
 
 
 def test_an_error_after_the_block_is_reported_and_the_success_stays(database, store, writing, caplog):

@@ -19,7 +19,7 @@ def returned(hand: Hand, value: Any) -> Outcome | LeaseLost | None:
     """What a handler returned, as an outcome; encoded here, so that a bad result fails its own job."""
     if hand.settled:
         if value is not None:
-            log.error("%s", _already(hand))
+            log.error("%s", _already(hand, value))
         return None
     if hand.lost is not None:
         return after_refusal(hand.lost)
@@ -65,8 +65,14 @@ def described(hand: Hand, outcome: Outcome | LeaseLost | None) -> tuple[str, str
             return type(outcome).__name__.lower(), None
 
 
-def _already(hand: Hand) -> FaultlineError:
+def _already(hand: Hand, value: Any) -> FaultlineError:
+    job = hand.job
+    if isinstance(value, WORDS):
+        return AlreadySettled(
+            f"job {job.id} ({job.task}) said {type(value).__name__} after job.transaction() had settled it; "
+            "its success stands: say it before the block, or raise it inside the block, which rolls it back"
+        )
     return AlreadySettled(
-        f"job {hand.job.id} ({hand.job.task}) returned a value after job.transaction() had settled it; the "
+        f"job {job.id} ({job.task}) returned a value after job.transaction() had settled it; the "
         "committed result stays: pass it as job.transaction(result=...) and return nothing"
     )
