@@ -289,6 +289,17 @@ def test_errors_that_cause_each_other_are_described_to_an_end():
     assert describe_error(first).count("caused by") == 4
 
 
+def test_an_error_that_was_raised_again_and_again_is_described_once():
+    last: OSError | None = None
+    for _ in range(3):
+        try:
+            raise OSError("down") from last
+        except OSError as error:
+            last = error
+
+    assert describe_error(last).count("OSError: down") == 1
+
+
 def test_a_group_is_described_with_its_first_error():
     assert "caused by OSError: down" in describe_error(
         ExceptionGroup("two", [OSError("down"), OSError("up")])

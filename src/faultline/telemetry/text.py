@@ -1,6 +1,7 @@
 """Text made safe to show: in a terminal, in a log line, in a row."""
 
 import re
+from itertools import groupby
 from typing import Final
 
 from faultline.errors import FaultlineError
@@ -65,7 +66,8 @@ def describe_error(error: BaseException) -> str:
     >>> describe_error(ValueError("no such order"))
     'ValueError: no such order'
     """
-    parts = [_with_frames(one) for one in _chain(error)]
+    # Who tries again and again leaves a chain of the same error at the same place: once is enough.
+    parts = [part for part, _ in groupby(_with_frames(one) for one in _chain(error))]
     return shortened(scrub("\ncaused by ".join(parts)), ERROR_BYTES_MAX)
 
 
