@@ -10,7 +10,7 @@ from rich.text import Text
 
 from faultline.access.drift import findings
 from faultline.access.facts import gather
-from faultline.cli import checks
+from faultline.cli import checks, replication_checks, replication_facts
 from faultline.cli.checks import Check
 from faultline.cli.failing import CHECK_FAILED, line_of
 from faultline.cli.options import Command, told
@@ -52,6 +52,7 @@ def examine(settings: Settings) -> list[Check]:
     dsn = settings.require_dsn()
     found = [checks.driver(psycopg.pq.__impl__)]
     try:
+        found += _examine_servers(dsn)
         schema = _schema(dsn)
         found += [Check("connection", "ok", redact(dsn)), schema or checks.schema(migrate.NOTHING)]
     except FaultlineError as error:
@@ -73,6 +74,15 @@ def _schema(dsn: str) -> Check | None:
             greet(conn)
         return Check("schema", "ok", f"good for version {LATEST}; its owner can look closer")
     return checks.schema(standing) if standing.number else None
+
+
+def _examine_servers(dsn: str) -> list[Check]:
+    """Where the DSN names several servers: which of them take writes, and whether the DSN asks for that."""
+    each = replication_facts.hosts_of(dsn)
+    asked = replication_checks.target(replication_facts.parameters(dsn), len(each))
+    if asked is None:
+        return []
+    return [asked, *replication_checks.hosts(replication_facts.ask_hosts(each))]
 
 
 def examine_access(settings: Settings) -> list[Check]:
@@ -99,9 +109,13 @@ def _examine_inside(settings: Settings, dsn: str) -> list[Check]:
         told_pid = conn.info.backend_pid
         queues = session.run(calls.list_queues())
         workers = session.run(calls.list_workers(most=WORKERS_MAX))
+        replication = replication_facts.replication_of(conn)
     return [
         checks.server(vitals),
         *checks.durability(vitals),
+        replication_checks.replication(replication),
+        *replication_checks.standbys(replication),
+        *replication_checks.slots(replication),
         checks.pooler(settings.pooler, told_pid, (first.backend_pid, vitals.backend_pid)),
         checks.clock((vitals.moment - between).total_seconds()),
         checks.transactions(vitals),
