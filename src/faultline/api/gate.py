@@ -28,6 +28,7 @@ from faultline.api.submit import SUBMIT, SUBMIT_MANY, submit_one
 from faultline.errors import NotAuthenticated
 from faultline.server.config import is_loopback
 from faultline.server.lasting import while_known
+from faultline.server.outage import outage_mark
 from faultline.server.wrong_keys import WrongKeys
 from faultline.store.turns import taking
 
@@ -169,6 +170,7 @@ class Gate:
                 type(error).__name__,
                 error,
                 exc_info=error if unforeseen else None,
+                extra=outage_mark(error),
             )
         if answer.started:
             raise error  # half an answer is out: cutting the connection is the only word left

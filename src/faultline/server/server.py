@@ -21,6 +21,7 @@ from faultline.server.config import Address, ServerConfig
 from faultline.server.door import check_door
 from faultline.server.doors import DoorFigures
 from faultline.server.listening import HttpServer, bind
+from faultline.server.outage import telling_outages
 from faultline.server.revoked import Revoked
 from faultline.server.tls import Certificates
 from faultline.server.watching import watching
@@ -86,6 +87,7 @@ class Server:
             if signals:
                 self._obey_signals()
             async with contextlib.AsyncExitStack() as stack:
+                await stack.enter_async_context(telling_outages(store))
                 if signals:
                     await stack.enter_async_context(telling(self.ready, self._stopping, self.status))
                 if self.config.watchdog:

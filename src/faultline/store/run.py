@@ -21,6 +21,7 @@ from faultline.store.faults import named_errors, was_swapped
 from faultline.store.lean import LeanConnection, PlainConnection
 from faultline.store.loaders import teach_raw
 from faultline.store.turns import Place, Turns
+from faultline.telemetry.pools import pool_name
 
 T = TypeVar("T")
 
@@ -129,7 +130,7 @@ class Store:
                 self._pool = ConnectionPool(
                     conninfo(self.dsn), connection_class=PlainConnection, kwargs=_options(self._prepare),
                     min_size=1, max_size=self._connections_max,
-                    reconnect_timeout=POOL_TRY_SECONDS, check=check_quiet, open=True,
+                    reconnect_timeout=POOL_TRY_SECONDS, name=pool_name(), check=check_quiet, open=True,
                 )  # fmt: skip
             return self._pool
 
@@ -255,7 +256,7 @@ class AsyncStore:
                 pool: AsyncConnectionPool[LeanConnection] = AsyncConnectionPool(
                     conninfo(self.dsn), connection_class=LeanConnection, kwargs=_options(self._prepare),
                     min_size=1, max_size=self._connections_max,
-                    reconnect_timeout=POOL_TRY_SECONDS, check=acheck_quiet, open=False,
+                    reconnect_timeout=POOL_TRY_SECONDS, name=pool_name(), check=acheck_quiet, open=False,
                 )  # fmt: skip
                 self._pool = pool
                 await pool.open()

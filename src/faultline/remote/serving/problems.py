@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 from faultline import errors
 from faultline.remote.serving.translate import refusal_message
 from faultline.rpc.v1 import problem_pb2
+from faultline.server.outage import outage_mark
 from faultline.store.line import is_of_this_moment
 from faultline.telemetry import printable, scrub
 
@@ -130,7 +131,7 @@ def told_of(error: BaseException) -> Told:
 def _told_of_ours(error: BaseException, kind: Kind, id: str) -> Told:
     said = next((words for ours, words in _FIXED.items() if isinstance(error, ours)), None)
     if said is not None:
-        log.warning("a call was not served (id %s): %s", id, scrub(str(error)))
+        log.warning("a call was not served (id %s): %s", id, scrub(str(error)), extra=outage_mark(error))
     more = (refusal_message(error),) if isinstance(error, errors.LeaseLost) else ()
     return _told(kind, said or str(error), id, more)
 
