@@ -81,6 +81,15 @@ MUTANTS = (
         (sql("reap", "if last.hold_until > moment then", "if false then"), sql("reap", "and (calm or", "and (true or")),
     ),
     Mutant(
+        "a lease has two thirds of its time after a gap", "G10",
+        f"{OUTAGE}::test_a_worker_that_finds_the_new_primary_late_keeps_its_lease",
+        (
+            sql("round", "then at + lease\n", "then at + lease * 2 / 3\n"),
+            sql("reap", "last.gap_at + faultline.lease_of(job.lease_for, job.claimed_by) <= moment",
+                "last.gap_at + faultline.lease_of(job.lease_for, job.claimed_by) * 2 / 3 <= moment"),
+        ),
+    ),
+    Mutant(
         "a young server does not hold its fire", "G10",
         f"{OUTAGE}::test_a_young_server_holds_fire_until_it_is_one_lease_old",
         (sql("round", "then started + lease", "then last.hold_until"),),

@@ -50,6 +50,31 @@ def test_a_worker_that_does_not_come_back_within_that_lease_is_reaped(store, clo
     assert [late.token for late in reaped] == [lease.token]
 
 
+def test_a_worker_that_finds_the_new_primary_late_keeps_its_lease(store, clock):
+    """Why the hold is a whole lease, though the others are back at once.
+
+    Its session is silent, not broken: a third of a lease passes before it asks elsewhere, as long again until
+    a host that does not answer is given up, then a pause and the beat itself.
+    """
+    settle_in(store)
+    enqueue(store)
+    enqueue(store)
+    prompt, late = claim_one(store), claim_one(store)
+    clock.advance(LEASE * 4 / 3)  # the primary freezes, a standby is promoted, the first worker finds it
+
+    assert store.run(calls.round_(TICK))
+    store.run(calls.heartbeat([prompt], LEASE))
+    taken = []
+    for _ in range(int(LEASE * 0.85 / TICK)):
+        clock.advance(TICK)
+        store.run(calls.round_(TICK))
+        store.run(calls.heartbeat([prompt], LEASE))
+        taken += store.run(calls.reap())
+    (beat,) = store.run(calls.heartbeat([late], LEASE))
+
+    assert (taken, beat.answer) == ([], "held")
+
+
 def test_rounds_that_go_on_hold_no_fire(store, clock):
     settle_in(store)
     enqueue(store)
