@@ -19,6 +19,12 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "a success with a result is a failure where a row refuses it",
+        "G10",
+        f"{REFUSED}::test_no_error_of_recording_it_makes_a_success_a_failure",
+        (worker("settler", "(outcome, error) or is_of_a_bound(error):", "(outcome, error) or True:"),),
+    ),
+    Mutant(
         "a refused claim is the worker's end",
         "G10",
         f"{REFUSED}::test_a_worker_outlives_rights_that_are_revoked",

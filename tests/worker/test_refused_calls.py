@@ -52,13 +52,17 @@ def test_no_error_of_a_claim_ends_a_worker(database, store):
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_no_error_of_recording_it_makes_a_success_a_failure(database, store, part):
+@pytest.mark.parametrize("result", [None, {"sent": 1}], ids=["nothing", "a result"])
+def test_no_error_of_recording_it_makes_a_success_a_failure(
+    database, store, part, result: dict[str, int] | None
+):
     """Each job's settling is refused with a class of its own, batch and single; then all are let through."""
     refusing = Refusing(database, "complete_many", "complete")
     runs: list[int] = []
 
-    async def works(job: Job) -> None:
+    async def works(job: Job) -> dict[str, int] | None:
         runs.append(job.id)
+        return result
 
     states = CLASSES[part::4]
     jobs = store.run(calls.enqueue_many([new_job(task="works", max_attempts=1)] * len(states)))
@@ -92,13 +96,13 @@ def test_what_a_handler_said_is_recorded_as_it_was_said(database, store):
         raise Cancel("not wanted")
 
     handlers = {fails: "failed", naps: "snoozed", ends: "dead", stops: "cancelled"}
-    pairs = [(handler, state) for handler in handlers for state in SAMPLE if state != "23514"]
+    pairs = [(handler, state) for place, handler in enumerate(handlers) for state in CLASSES[place::8]]
     jobs = [enqueue(store, task=handler.__name__) for handler, _ in pairs]
     for job, (_, state) in zip(jobs, pairs, strict=True):
         refusing.refuse(state, "fail_many", "fail", "snooze", "bury", "drop_claimed", job=job)
 
     with working(database, *handlers, config=quick(jobs_max=len(jobs))):
-        refusing.wait_said(3 * len(jobs))
+        refusing.wait_said(2 * len(jobs))
         refusing.relent()
         eventually(lambda: all(outcomes(store, job) for job in jobs))
 
@@ -106,13 +110,14 @@ def test_what_a_handler_said_is_recorded_as_it_was_said(database, store):
 
 
 def test_a_result_that_is_refused_as_a_document_is_still_the_handlers_failure(database, store):
+    """Whoever's job it is of: so it is asked once more, of a lease that nobody has."""
     refusing = Refusing(database, "complete_many", "complete")
 
     async def gives() -> str:
         return "something"
 
     job = enqueue(store, task="gives", max_attempts=1)
-    refusing.refuse("22P02", "complete_many", "complete", job=job)
+    refusing.refuse("22P02", "complete_many", "complete")
 
     with working(database, gives):
         eventually(lambda: outcomes(store, job))
@@ -149,14 +154,51 @@ def test_a_lease_that_cannot_be_renewed_costs_no_attempt_and_is_not_taken_again_
     assert any(f"SQLSTATE {state}" in line for line in lines(caplog))
 
 
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_no_error_of_a_beat_costs_a_lease_that_the_next_beat_renews(database, store):
+    """Every class in turn, each refused once or twice: the handler runs through all of them."""
+    refusing = Refusing(database, "heartbeat")
+    let_go = asyncio.Event()
+    runs: list[int] = []
+
+    async def waits(job: Job) -> None:
+        runs.append(job.attempt)
+        await let_go.wait()
+
+    job = enqueue(store, task="waits", max_attempts=1)
+    with working(database, waits, config=quick(lease_for=timedelta(seconds=6))) as worker:
+        eventually(lambda: runs)
+        for state in CLASSES:
+            refusing.refuse(state, "heartbeat")
+            refusing.wait_said()
+            refusing.relent()
+            _wait_renewed(database)
+            assert worker.code is None, state
+        worker._loop.call_soon_threadsafe(let_go.set)
+        eventually(lambda: state_of(store, job) == "succeeded")
+
+    assert (runs, outcomes(store, job)) == ([1], ["succeeded"])
+
+
+def _wait_renewed(database: str) -> None:
+    until = "select lease_until from faultline.active"
+    before = rows(database, until)
+    eventually(lambda: rows(database, until) != before)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "states", [SAMPLE, pytest.param(CLASSES, marks=pytest.mark.long)], ids=["some", "all"]
+)
 @pytest.mark.parametrize("verb", ["round", "reap", "promote", "rescue", "lead"])
-def test_no_error_of_a_chore_ends_the_watchdog(database, store, caplog, verb):
+def test_no_error_of_a_chore_ends_the_watchdog(database, store, caplog, verb, states):
     refusing = Refusing(database, verb)
 
     async def works() -> None: ...
 
     with working(database, works, config=quick(tick=timedelta(seconds=0.05))):
-        for state in SAMPLE:
+        for state in states:
             refusing.refuse(state, verb)
             refusing.wait_said()
             refusing.relent()
@@ -164,7 +206,7 @@ def test_no_error_of_a_chore_ends_the_watchdog(database, store, caplog, verb):
         eventually(lambda: state_of(store, job) == "succeeded")
 
     told = [record.getMessage() for record in caplog.records if record.name == "faultline.watchdog"]
-    assert len(told) <= len(SAMPLE)
+    assert len(told) <= len(states)
 
 
 # rights that are revoked for real
@@ -285,6 +327,23 @@ def test_a_transaction_whose_success_cannot_be_recorded_has_not_failed(database,
     assert runs == [1, 1]
     assert rows(database, "select count(*) from effects") == [(1,)]
     assert any("could not be recorded" in line and "faultline_worker" in line for line in lines(caplog))
+
+
+def test_no_class_of_error_makes_a_transaction_that_cannot_be_recorded_fail(database, store):
+    """What every job would meet says nothing about this one; its rows were rolled back, so it runs again."""
+    refusing = Refusing(database, "complete")
+
+    async def write(job: Job) -> None:
+        async with job.transaction() as conn:
+            await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
+
+    with working(database, write):
+        for state in ("22003", "22P02", "23502", "23514", "42P05", "P0001", "XX000"):
+            refusing.refuse(state, "complete")
+            job = enqueue(store, task="write", max_attempts=1)
+            eventually(lambda: outcomes(store, job))  # noqa: B023
+            assert outcomes(store, job)[:1] == ["snoozed"], state
+            refusing.relent()
 
 
 def test_a_role_that_a_handler_took_is_the_handlers_own_failure(database, store, login):

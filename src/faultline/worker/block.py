@@ -13,8 +13,10 @@ from psycopg.rows import tuple_row
 from faultline.args import encode_result
 from faultline.errors import (
     AlreadySettled,
+    ConfigError,
     DatabaseError,
     FaultlineError,
+    InputError,
     LeaseLost,
     LossReason,
     OutcomeUnknown,
@@ -33,7 +35,7 @@ from faultline.worker.trouble import told
 
 log = logging.getLogger("faultline.worker")
 
-REFUSED = (DatabaseError, psycopg.Error)
+REFUSED = (ConfigError, DatabaseError, InputError, psycopg.Error)
 """What may be no fault of the handler when its commit meets it."""
 
 _seldom = Seldom(5.0)

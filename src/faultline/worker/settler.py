@@ -26,7 +26,7 @@ from faultline.worker.judge import unknown_for_long
 from faultline.worker.outage import Outage
 from faultline.worker.settle import ended_as, is_recorded, settle, settle_many
 from faultline.worker.shelf import Shelf
-from faultline.worker.trouble import can_be_mended, is_of_all, is_the_handlers, nobodys
+from faultline.worker.trouble import can_be_mended, is_of_a_bound, is_of_all, is_the_handlers, nobodys
 
 log = logging.getLogger("faultline.worker")
 
@@ -278,7 +278,7 @@ class Settler:
             hand.ended_as = "unknown"
             log.error("%s", unknown)
         except Exception as error:
-            if isinstance(outcome, Outcome) and is_the_handlers(outcome, error):
+            if isinstance(outcome, Outcome) and await self._is_the_handlers(outcome, error):
                 self._take_singly(hand, Failed(describe_error(error)))
                 return
             if not await self._is_hopeless(hand, outcome, error):
@@ -288,6 +288,19 @@ class Settler:
             log.exception("job %d could not be settled; its lease runs out, and others try it", hand.job.id)
         self._recorded([hand])
         self.shelf.drop(hand)
+
+    async def _is_the_handlers(self, outcome: Outcome, error: Exception) -> bool:
+        """Whether it is refused for what the handler gave.
+
+        A trigger, or the row itself, may answer alike: then it is not refused of a lease that nobody has.
+        """
+        if not is_the_handlers(outcome, error) or is_of_a_bound(error):
+            return is_the_handlers(outcome, error)
+        try:
+            await self.single_line.run(settle(nobodys(), outcome))
+        except Exception as again:
+            return is_the_handlers(outcome, again)
+        return False
 
     async def _is_hopeless(self, hand: Hand, outcome: Outcome | LeaseLost, error: Exception) -> bool:
         """Whether it is this job alone that cannot be settled, for a lease by now.

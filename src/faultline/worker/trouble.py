@@ -6,6 +6,7 @@ from uuid import uuid4
 import psycopg
 
 from faultline.errors import (
+    BadDocument,
     FaultlineError,
     InputError,
     LeaseLost,
@@ -47,14 +48,20 @@ def is_of_all(trouble: BaseException) -> bool:
 
 
 def is_the_handlers(outcome: Outcome, trouble: BaseException) -> bool:
-    """Whether what the handler gave is refused: a result that is no document, a delay out of bounds.
+    """Whether it may be what the handler gave: a result that is no document, a delay out of bounds.
 
     Anything else says nothing about the handler. A success, above all, stays one.
     """
     if isinstance(outcome, Done):
-        return outcome.result is not None and isinstance(trouble, InputError)
+        return outcome.result is not None and isinstance(trouble, BadDocument)
     by_its_words = isinstance(trouble, InputError) or not isinstance(trouble, FaultlineError | psycopg.Error)
     return isinstance(outcome, Snooze | Cancel | Dead) and by_its_words
+
+
+def is_of_a_bound(trouble: BaseException) -> bool:
+    """Whether a constraint has refused it by its name: no trigger and no damaged row speaks like that."""
+    fault = trouble.__cause__
+    return isinstance(fault, psycopg.errors.CheckViolation) and bool(fault.diag.constraint_name)
 
 
 def told(trouble: BaseException) -> str:
