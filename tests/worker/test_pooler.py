@@ -125,24 +125,35 @@ def test_a_pooler_that_was_said_not_to_be_there_is_told_by_the_settings_name(bou
         eventually(lambda: told() or not enqueue(store, task="work"))
 
 
+@pytest.mark.parametrize(
+    ("then", "ends"),
+    [("select 1", "succeeded"), ("select 1 / 0", "dead"), ("insert into public.doubts values (1)", "dead")],
+    ids=["done", "failed", "failed in its commit"],
+)
 @pytest.mark.parametrize("kind", ["coroutine", "thread"])
-def test_behind_a_pooler_a_handler_leaves_nothing_in_the_session_it_was_lent(bouncer, store, kind):
+def test_behind_a_pooler_a_handler_leaves_nothing_in_the_session_it_was_lent(
+    bouncer, database, store, kind, then, ends
+):
     """The next client of the pool, whoever that is, gets the session in the moment of the commit."""
+    execute(database, "create table sure (n int primary key)")
+    execute(database, "create table doubts (n int references sure deferrable initially deferred)")
 
     async def in_loop(job: Job) -> None:
         async with job.transaction() as conn:
             await conn.execute(LEAVE)
+            await conn.execute(f"reset role; {then}")
 
     def in_thread(job: Job) -> None:
         with job.transaction() as conn:
             conn.execute(LEAVE)
+            conn.execute(f"reset role; {then}")
 
     handler = in_loop if kind == "coroutine" else in_thread
-    job = enqueue(store, task=handler.__name__)
+    job = enqueue(store, task=handler.__name__, max_attempts=1)
 
     assert drain(bouncer, handler, pooler="auto") == 0
 
-    assert state_of(store, job) == "succeeded"
+    assert state_of(store, job) == ends
     for _ in range(20):
         with psycopg.connect(bouncer, prepare_threshold=None, autocommit=True) as other:
             assert other.execute(LOOK).fetchone() == CLEAN

@@ -1,6 +1,7 @@
 """job.transaction: the handler's rows, the job's success and its ledger entry, together or not at all."""
 
 import asyncio
+import contextlib
 import time
 from types import TracebackType
 from typing import Any
@@ -32,6 +33,10 @@ AS_NEW_INSIDE = f"set constraints all immediate; {AS_NEW}"
 Before the completion, which sets for itself what it needs; and behind what is deferred to the commit, which
 may look at the handler's own settings.
 """
+
+
+AS_NEW_AFTER_FAILURE = "rollback; select pg_advisory_unlock_all()"
+"""All that a rollback leaves: a lock of the session. In one message, as a pooler lends the session for."""
 
 
 class WorkTransaction(Block):
@@ -81,7 +86,7 @@ class WorkTransaction(Block):
                 if self._cutter is not None and self._cutter.has_cut:
                     self._conn.close()  # the lease has ended, and the line with it: nobody hears a ROLLBACK
                 else:
-                    self._block.__exit__(kind, error, trace)
+                    self._roll_back(kind, error, trace)
                 self._check_broken(error)
         finally:
             self._give_back()
@@ -130,8 +135,16 @@ class WorkTransaction(Block):
             raise
         except BaseException as refused:
             self._remember(refused)
-            self._block.__exit__(type(refused), refused, refused.__traceback__)
+            self._roll_back(type(refused), refused, refused.__traceback__)
             raise
+
+    def _roll_back(
+        self, kind: type[BaseException] | None, error: BaseException, trace: TracebackType | None
+    ) -> None:
+        if not self._lender.own_session:
+            with contextlib.suppress(psycopg.Error):
+                self._conn.execute(AS_NEW_AFTER_FAILURE, prepare=False)
+        self._block.__exit__(kind, error, trace)
 
     def _resolve(self, broken: Exception) -> None:
         """The connection broke in the commit: ask the rows, on a fresh one, until they can tell."""
@@ -202,7 +215,7 @@ class WorkTransaction(Block):
                 await self._acommit()
             else:
                 if not self._conn.closed:  # else the lease has ended, and the line with it
-                    await self._block.__aexit__(kind, error, trace)
+                    await self._aroll_back(kind, error, trace)
                 self._check_broken(error)
         finally:
             await self._agive_back()
@@ -250,8 +263,16 @@ class WorkTransaction(Block):
             raise
         except BaseException as refused:
             self._remember(refused)
-            await self._block.__aexit__(type(refused), refused, refused.__traceback__)
+            await self._aroll_back(type(refused), refused, refused.__traceback__)
             raise
+
+    async def _aroll_back(
+        self, kind: type[BaseException] | None, error: BaseException, trace: TracebackType | None
+    ) -> None:
+        if not self._lender.own_session:
+            with contextlib.suppress(psycopg.Error):
+                await self._conn.execute(AS_NEW_AFTER_FAILURE, prepare=False)
+        await self._block.__aexit__(kind, error, trace)
 
     async def _aresolve(self, broken: Exception) -> None:
         while True:
