@@ -1,6 +1,7 @@
 """`audit`: a verdict table, JSON and an exit code; it says what it could not look at."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -139,3 +140,39 @@ def test_a_table_of_effects_is_held_against_the_ledger(on, store, clock, db: Db)
 
     assert told.exit_code == 1
     assert "its effect is there 2 times, by tokens 1, 1" in told.stdout
+
+
+def test_acknowledged_ids_that_are_nowhere_are_named(on, store, clock, tmp_path):
+    job_id = lives.succeeds(store, clock)
+    kept = tmp_path / "kept.txt"
+    kept.write_text(f"{job_id}\n")
+
+    assert on("audit", "--ids", kept).exit_code == 0
+
+    kept.write_text(f'{{"id": {job_id}}}\n{{"id": 4711, "at": "2030-01-31T09:00:00Z", "n": 3}}\n')
+    told, piped = on("audit", "--ids", kept), on("audit", "--ids", "-", input="4711\n")
+
+    assert told.exit_code == piped.exit_code == 1
+    assert "NothingLost  4711  its enqueue was answered" in told.stdout
+    assert "(1 against it)" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"1\nabc\n", "line 2: 'abc': it is no job id"),
+        (b"", "has no ids"),
+        (b"\xff\xfe1", "cannot be read"),
+        (None, "cannot be read: .*No such file"),
+    ],
+)
+def test_a_file_of_ids_that_cannot_be_read_is_named_and_exits_with_2(on, tmp_path, text, why):
+    kept = tmp_path / "kept.txt"
+    if text is not None:
+        kept.write_bytes(text)
+
+    told = on("audit", "--ids", kept)
+
+    assert told.exit_code == 2
+    assert re.search(why, told.stderr.replace("\n", " ")), told.stderr
+    assert on("audit", "--ids", tmp_path).exit_code == 2

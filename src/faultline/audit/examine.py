@@ -30,7 +30,9 @@ def examine(
     >>> assert report.holds, str(report)
 
     `effects` is a table of yours to be held against the ledger; `acknowledged` are ids that enqueues answered
-    with. With a `limit` the walk ends in time, and the report says that it is not complete.
+    with, or a mapping of them to the moments of the answers (None where a moment was not noted): with one,
+    retention explains nothing that is younger. With a `limit` the walk ends in time, and the report says that
+    it is not complete.
     """
     if conn.info.transaction_status is not TransactionStatus.IDLE:
         raise InputError("examine reads a snapshot of its own; give it a connection without a transaction")

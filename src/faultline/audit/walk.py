@@ -1,7 +1,7 @@
 """The walk: every question of the audit, asked of one snapshot, range after range of job ids."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -68,7 +68,7 @@ class Walk:
         self.notes.looked.update(self._facts("keys"))
         for check in OF_KEYS:
             self._check(check, {})
-        self._acknowledged(sorted(acknowledged))
+        self._acknowledged(acknowledged)
         if effects is not None:
             self._effects(effects)
         tell(total, total)
@@ -81,12 +81,15 @@ class Walk:
             yield low
             low = self._facts("next_range", {"low": low + RANGE_IDS})["first"]
 
-    def _acknowledged(self, ids: Sequence[int]) -> None:
+    def _acknowledged(self, acknowledged: Collection[int]) -> None:
+        ids = sorted(acknowledged)
+        moments = acknowledged if isinstance(acknowledged, Mapping) else {}
         self.notes.looked["acknowledged"] = len(ids)
         for start in range(0, len(ids), RANGE_IDS):
             some = ids[start : start + RANGE_IDS]
+            asked = {"acknowledged": some, "moments": [moments.get(job_id) for job_id in some]}
             for check in OF_ACKNOWLEDGED:
-                self._check(check, {"acknowledged": some, "first": some[0], "last": some[-1]})
+                self._check(check, {**asked, "first": some[0], "last": some[-1]})
 
     def _effects(self, effects: Effects) -> None:
         name = effects.table.split(".")

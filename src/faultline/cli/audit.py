@@ -12,8 +12,9 @@ from rich.console import Group
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from faultline.audit import INVARIANTS, Example, Report, Verdict, examine
+from faultline.audit import INVARIANTS, Example, Report, Verdict, examine, read_ids
 from faultline.audit.examine import BOUND
+from faultline.audit.ids import Acknowledged
 from faultline.audit.walk import Tell
 from faultline.cli.failing import ERROR, line_of
 from faultline.cli.options import DURATION, Command, told
@@ -36,6 +37,11 @@ EXAMPLES = (word("against"), number("job"), prose("what the rows tell"))
 @click.option(
     "--effects", metavar="TABLE", help="Your table with columns job_id and token: is it as the ledger says?"
 )
+@click.option(
+    "--ids",
+    metavar="FILE",
+    help="Ids that enqueue answered with, one a line or JSON lines: is each there?",
+)
 @click.option("--limit-time", type=DURATION, default="60s", show_default=True, help="Look no longer.")
 @click.option(
     "--bound", type=DURATION, default=BOUND, show_default="2m", help="A lease may stay so long past its end."
@@ -43,7 +49,12 @@ EXAMPLES = (word("against"), number("job"), prose("what the rows tell"))
 @click.option("--json", "as_json", is_flag=True, help="The same as --output json.")
 @told
 def command(
-    terminal: Terminal, effects: str | None, limit_time: timedelta, bound: timedelta, as_json: bool
+    terminal: Terminal,
+    effects: str | None,
+    ids: str | None,
+    limit_time: timedelta,
+    bound: timedelta,
+    as_json: bool,
 ) -> int:
     """Check every invariant on the rows of a live database; nothing is changed, nobody waits for it.
 
@@ -51,8 +62,11 @@ def command(
     is violated, 3 when it could not look, or not at everything within the time.
     """
     terminal.json = terminal.json or as_json
+    acknowledged = _kept_ids(ids) if ids else {}
     try:
-        report = _examined(terminal, effects, limit_time, bound)
+        report = _examined(
+            terminal, effects=effects, acknowledged=acknowledged, limit=limit_time, bound=bound
+        )
     except (InputError, ConfigError):
         raise
     except (FaultlineError, psycopg.Error) as error:
@@ -64,12 +78,21 @@ def command(
     return 0 if report.complete else COULD_NOT_LOOK
 
 
-def _examined(terminal: Terminal, effects: str | None, limit: timedelta, bound: timedelta) -> Report:
+def _kept_ids(name: str) -> Acknowledged:
+    """What the producer kept, from a file or with - from standard input; read before the database is."""
+    try:
+        with click.open_file(name, encoding="utf-8") as file:
+            return read_ids(file, name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--ids {name[:200]!a} cannot be read: {line_of(error)}") from None
+
+
+def _examined(terminal: Terminal, **asked: Any) -> Report:
     dsn = terminal.settings().require_dsn()
     with connect(dsn, prepare_threshold=None) as conn, named_errors():
         _greet(conn)
         with _progress(terminal) as tell:
-            return examine(conn, effects=effects, limit=limit, bound=bound, tell=tell)
+            return examine(conn, tell=tell, **asked)
 
 
 def _greet(conn: psycopg.Connection[Any]) -> None:
