@@ -51,9 +51,14 @@ TOOLS = {
         Tool("kubectl", "kubernetes-client", "usr/bin/kubectl", ("version", "--client")),
         Tool("systemd-analyze", "systemd", "usr/bin/systemd-analyze"),
         Tool("postgres15", "postgresql-15", f"{POSTGRES}/postgres"),
+        Tool("etcd", "etcd-server", "usr/bin/etcd"),
+        Tool("haproxy", "haproxy", "usr/sbin/haproxy", ("-v",)),
     )
 }
-OF_THE_TESTS = tuple(name for name in TOOLS if name != "postgres15")
+ON_REQUEST = ("postgres15", "etcd", "haproxy")
+"""What CI's oldest PostgreSQL and `make ha` ask for by name."""
+
+OF_THE_TESTS = tuple(name for name in TOOLS if name not in ON_REQUEST)
 LIBRARIES = ("usr/lib/{0}", "lib/{0}", "usr/lib/{0}/*", "lib/systemd", "usr/lib/systemd")
 OPTIONS = (
     "Debug::NoLocking=1",
