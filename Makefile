@@ -25,7 +25,7 @@ PROTO_COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean \
-	prove soak explore mutants nemesis failpoints model properties cases prove-audit image-check migrate pin openapi proto \
+	prove soak explore mutants nemesis failpoints model properties cases prove-audit image-check ha migrate pin openapi proto \
 	proto-check tools test-tools demo-env dev-env model-env
 
 help:  ## list these verbs
@@ -102,6 +102,9 @@ prove-audit: dev-env  ## the audit on a big ledger and on a database at work, be
 image-check: dev-env  ## build the image and run compose.yaml for real, with buildah and podman (root; installs them with apt)
 	@.venv/bin/python -m proof.image $(ARGS)
 
+ha: dev-env  ## three nodes under Patroni, every failover, upgrade and restore, and a judge (root; 30 minutes; ARGS='--list')
+	@.venv/bin/python -m proof.ha $(ARGS)
+
 pin:  ## write the digests of compose.yaml's images into .env, as their registry has them now
 	@$(PYTHON) scripts/pin.py $(ARGS)
 
@@ -132,6 +135,7 @@ lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
 	@$(RESOLVE) pyproject.toml --constraints requirements/dev.lock $(IMAGE) -o requirements/server.lock >/dev/null
 	@$(RESOLVE) requirements/build.in --constraints requirements/dev.lock -o requirements/build.lock >/dev/null
 	@$(PROTO_COMPILE) -o requirements/proto.lock >/dev/null
+	@$(RESOLVE) requirements/ha.in --upgrade -o requirements/ha.lock >/dev/null
 	@if grep -nE '://|find-links|index-url' requirements/*.lock; then echo "a lock names an address" >&2; exit 1; fi
 
 clean:  ## delete .venv, caches and the data of `faultline dev`
