@@ -14,7 +14,7 @@ from proof.ha.cluster import Cluster
 from proof.ha.ground import OnCluster
 from proof.ha.load import Load
 from proof.ha.processes import TookTooLong, signal_all, wait_for
-from proof.ha.programs import ROOT
+from proof.ha.programs import ROOT, SOURCES
 
 PROMOTION_SECONDS_MAX: Final = 90.0
 
@@ -156,6 +156,7 @@ def keyed_retry(ground: OnCluster, load: Load) -> Iterator[Step]:
     n = load.first + 99_000_000
     words = [sys.executable, "-u", "-m", "proof.ha.retry", f"retry-{n}", str(n), str(load.acks)]
     env = {**os.environ, "FAULTLINE_DSN": one(NODES["a"]), "HA_NOTES": os.devnull}
+    env["PYTHONPATH"] = SOURCES
     # Not waited for: what is left of its first call keeps it from leaving while nothing answers.
     asking = subprocess.Popen(words, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert asking.stdout is not None

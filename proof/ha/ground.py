@@ -24,7 +24,7 @@ from proof.ha.addresses import (
 )
 from proof.ha.cluster import Cluster
 from proof.ha.processes import wait_for
-from proof.ha.programs import ROOT
+from proof.ha.programs import ROOT, SOURCES
 
 BIN: Final = Path(sys.executable).parent
 COMMAND_SECONDS_MAX: Final = 120.0
@@ -84,6 +84,7 @@ class Ground(ABC):
     def faultline(self, *words: str) -> tuple[int, str]:
         """The exit code of a command, and what it said."""
         env = {**os.environ, "FAULTLINE_DSN": self.main.dsn, "NO_COLOR": "1", "COLUMNS": "200"}
+        env["PYTHONPATH"] = SOURCES
         done = subprocess.run(
             [BIN / "faultline", *words], env=env, capture_output=True, text=True, cwd=ROOT,
             timeout=COMMAND_SECONDS_MAX, check=False,

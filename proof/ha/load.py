@@ -10,7 +10,7 @@ from typing import Final
 from proof.ha.addresses import SERVERS
 from proof.ha.ground import BIN, Ground, Way
 from proof.ha.processes import Processes
-from proof.ha.programs import ROOT, Programs
+from proof.ha.programs import ROOT, SOURCES, Programs
 
 RATE: Final = 8
 """Jobs a second of each producer."""
@@ -79,7 +79,7 @@ class Load:
     def _start(self, name: str, way: Way, command: list[object], **env: str) -> None:
         ours = {
             "FAULTLINE_DSN": way.dsn, "FAULTLINE_POOLER": way.pooler, "FAULTLINE_LOG": "info",
-            "HA_WHO": name, "HA_NOTES": str(self.notes), "PYTHONPATH": str(ROOT),
+            "HA_WHO": name, "HA_NOTES": str(self.notes), "PYTHONPATH": SOURCES,
         }  # fmt: skip
         self._processes.start(name, command, {**ours, **env}, cwd=ROOT)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import os
 import pwd
 import subprocess
 import sys
@@ -16,6 +17,9 @@ from faultline.embedded.cache import kept, runnable
 from scripts import tools
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+SOURCES: Final = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
+"""Of this checkout: what is tried is what lies beside the lab, whichever environment runs it."""
+
 LOCK: Final = ROOT / "requirements/ha.lock"
 FETCHED: Final = ("etcd", "haproxy", "pgbouncer", "postgres15")
 NEWEST, OLDEST = 18, 15
