@@ -117,7 +117,8 @@ def _show(played: Sequence[Played], wanted: int, folder: Path, console: Console)
     for each in played:
         for line in report.why(each):
             console.print(f"{each.scenario.name}: {line}", markup=False)
-    console.print(report.table(played))
+    for table in report.tables(played):
+        console.print(table)
     verdict = report.verdict(played, wanted)
     console.print(f"reports and logs: {folder}")
     console.print(

@@ -13,42 +13,45 @@ from proof.ha.judge import Finding
 from proof.ha.play import Played
 
 COLOURS: Final = {"kept": "green", "broken": "bold red", "void": "yellow"}
-SHOWN: Final = (
+PROMISES: Final = (
     "lost", "double effects", "ids twice", "keys twice", "tokens backwards", "stuck", "dead", "failed",
-    "slowest call s", "log lines/5 s", "tracebacks", "audit", "audit --ids",
+    "tracebacks", "would not stop", "drained", "audit", "audit --ids",
 )  # fmt: skip
-WORKERS: Final = ("multi", "haproxy", "pgbouncer", "remote")
-PRODUCERS: Final = ("p-multi", "p-keyed", "p-haproxy", "p-http")
+RECOVERY: Final = (
+    "multi s", "haproxy s", "pgbouncer s", "remote s", "p-multi s", "p-keyed s", "p-haproxy s", "p-http s",
+    "slowest call s", "log lines/5 s",
+)  # fmt: skip
+Cell = tuple[str, str]
+"""A text and its style."""
 
 
-def table(played: Sequence[Played]) -> Table:
+def tables(played: Sequence[Played]) -> list[Table]:
+    """What was promised, and how long each way took to work again."""
+    return [_table(played, PROMISES), _table(played, RECOVERY)]
+
+
+def _table(played: Sequence[Played], names: Sequence[str]) -> Table:
     drawn = Table(box=None, header_style="dim", padding=(0, 1))
-    for name in headings():
+    for name in _headings(names):
         drawn.add_column(name, justify="left" if name in ("scenario", "verdict") else "right")
     for each in played:
-        drawn.add_row(*(Text(text, style=style) for text, style in _cells(each)))
+        drawn.add_row(*(Text(text, style=style) for text, style in _cells(each, names)))
     return drawn
 
 
-def headings() -> list[str]:
-    ways = [f"{way} s" for way in (*WORKERS, *PRODUCERS)]
-    return ["scenario", "verdict", "outage s", "acked", *SHOWN[:8], *ways, *SHOWN[8:]]
+def _headings(names: Sequence[str]) -> list[str]:
+    return ["scenario", "verdict", "outage s", "acked", *names]
 
 
-def _cells(played: Played) -> list[tuple[str, str]]:
+def _cells(played: Played, names: Sequence[str]) -> list[Cell]:
     found = {finding.name: finding for finding in played.judgement.findings}
     verdict = played.judgement.verdict
     outage = f"{played.facts.since - played.facts.began:.1f}" if played.promotions else "-"
-    first = [
-        (played.scenario.name, ""),
-        (verdict.upper(), COLOURS[verdict]),
-        (outage, ""),
-        (str(acked(played)), ""),
-    ]
-    return [*first, *(_cell(found.get(name)) for name in headings()[4:])]
+    first: list[Cell] = [(played.scenario.name, ""), (verdict.upper(), COLOURS[verdict])]
+    return [*first, (outage, ""), (str(acked(played)), ""), *(_cell(found.get(name)) for name in names)]
 
 
-def _cell(finding: Finding | None) -> tuple[str, str]:
+def _cell(finding: Finding | None) -> Cell:
     return ("-", "dim") if finding is None else (str(finding.found), "" if finding.kept else "bold red")
 
 
@@ -95,14 +98,17 @@ def write(played: Sequence[Played], runs: Path) -> None:
 
 
 def markdown(played: Sequence[Played]) -> str:
-    lines = [headings(), ["---"] * len(headings())]
-    lines += [[_plain(cell) for cell in _cells(each)] for each in played]
-    rows = [f"| {' | '.join(line)} |" for line in lines]
     notes = [f"- {each.scenario.name}: {line}" for each in played for line in why(each)]
-    return "\n".join([*rows, "", *notes]) + "\n"
+    return "\n".join([*_rows(played, PROMISES), "", *_rows(played, RECOVERY), "", *notes]) + "\n"
 
 
-def _plain(cell: tuple[str, str]) -> str:
+def _rows(played: Sequence[Played], names: Sequence[str]) -> list[str]:
+    lines = [_headings(names), ["---"] * len(_headings(names))]
+    lines += [[_plain(cell) for cell in _cells(each, names)] for each in played]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _plain(cell: Cell) -> str:
     text, style = cell
     return f"**{text}**" if "bold" in style else text
 
