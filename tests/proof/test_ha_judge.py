@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_a_sound_run_is_kept():
     assert (broken(sound()), judgement.void, judgement.verdict) == ([], (), "kept")
 
 
-WRONG = {
+WRONG: dict[str, dict[str, Any]] = {
     "lost": {"acks": [*sound().acks, ack(3)], "audit_lost": 1},
     "double effects": {"rows": sound().rows._replace(effects={1: 2})},
     "ids twice": {"acks": [*sound().acks, ack(2, id=1)]},
