@@ -51,9 +51,11 @@ class Rows(NamedTuple):
     """How many effects of each."""
     outcomes: Mapping[str, int]
     """How many attempts ended so, in the ledger."""
+    claims: Mapping[tuple[int, int], float]
+    """When each job was claimed under each token, as far as this history of the database knows."""
 
 
-NO_ROWS: Final = Rows({}, {}, {})
+NO_ROWS: Final = Rows({}, {}, {}, {})
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,14 @@ def read_rows(conn: psycopg.Connection[Any], first: int, began: float) -> Rows:
         " where settled_at >= to_timestamp(%s) group by 1",
         [began],
     )
+    claims = conn.execute(
+        "select entry.job_id, entry.token, extract(epoch from entry.claimed_at)::float8"
+        " from faultline.ledger as entry where entry.settled_at >= to_timestamp(%s) and token is not null",
+        [began],
+    )
     return Rows(
-        {n: (job_id, state) for n, job_id, state in jobs}, dict(effects.fetchall()), dict(outcomes.fetchall())
+        {n: (job_id, state) for n, job_id, state in jobs},
+        dict(effects.fetchall()),
+        dict(outcomes.fetchall()),
+        {(job_id, token): t for job_id, token, t in claims if t is not None},
     )

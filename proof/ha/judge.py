@@ -1,6 +1,6 @@
 """The judge: plain values in, findings out. A fault that did not happen makes a run void."""
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ CALL_SECONDS_MAX: Final = 15.0
 """A call of a producer is answered, or refused by name."""
 
 SETTLED_SECONDS: Final = 5.0
-"""Starts closer than this may be seen in either order: claimed jobs wait for their turn in a worker."""
+"""Starts closer than this may be seen in either order: a claimed job waits for its turn in a worker."""
 
 LOSS_SLACK_SECONDS: Final = 2.0
 NOISE_SECONDS: Final = 5.0
@@ -114,8 +114,9 @@ def unexplained(lost: Iterable[Ack], facts: Facts, expected: Expected) -> list[A
 def tokens_backwards(facts: Facts) -> list[tuple[str, int, int]]:
     """Starts with a token that is not above one that was seen before; who, the token, the higher one.
 
-    Of one job, at once. Of different jobs, where the other start was more than five seconds earlier and a
-    newer primary has been reachable since; a worker that knows one server only has no way to it.
+    Of one job, at once. Of different jobs, once a newer primary was reachable, where the other was seen
+    before this one was claimed: the ledger tells when. What a lost history claimed is in no ledger: there the
+    other start was more than five seconds earlier. A worker that knows one server has no way to a newer one.
     """
     starts = sorted(note for note in facts.notes if note.what == "start")
     found, of_job = [], dict[tuple[int, int], int]()
@@ -124,7 +125,8 @@ def tokens_backwards(facts: Facts) -> list[tuple[str, int, int]]:
     for note in starts:
         known = of_job.get((note.id, note.n), -1)
         if facts.promotions and note.t > facts.promotions[0] and note.who not in facts.pinned:
-            earlier = bisect_right(times, note.t - SETTLED_SECONDS)
+            claimed = facts.rows.claims.get((note.id, note.token), note.t - SETTLED_SECONDS)
+            earlier = bisect_left(times, min(claimed, note.t))
             known = max(known, highest[earlier - 1] if earlier else -1)
         if note.token <= known:
             found.append((note.who, note.token, known))

@@ -32,7 +32,7 @@ def sound() -> Facts:
         promotions=[PROMOTED],
         acks=[ack(1), ack(2, 121.0)],
         notes=[start(1, 111.0, 5), start(2, 121.0, 6), start(2, 121.5, 6, what="committed")],
-        rows=Rows({1: (1, "succeeded"), 2: (2, "succeeded")}, {1: 1, 2: 1}, {"succeeded": 2}),
+        rows=Rows({1: (1, "succeeded"), 2: (2, "succeeded")}, {1: 1, 2: 1}, {"succeeded": 2}, {}),
         logs={"multi": [LogLine(105.0, True, False)]},
         exits={"multi": 0},
         pinned=["only-a"],
@@ -137,6 +137,18 @@ def test_tokens_of_other_jobs_count_after_five_seconds_and_a_promotion():
     assert found(start(2, 125.0, 40), promotions=[]) == 0
     assert found(start(2, 125.0, 40), promotions=[126.0]) == 0
     assert found(start(2, 125.0, 40, who="only-a")) == 0  # it has no way to the newer primary
+
+
+def test_where_the_ledger_knows_the_claim_its_moment_counts():
+    late, quick = start(2, 129.0, 40), start(2, 121.0, 40)
+
+    def found(note: Note, claimed: float) -> int:
+        rows = sound().rows._replace(claims={(2, 40): claimed})
+        return len(tokens_backwards(replace(sound(), notes=[start(1, 119.0, 50), note], rows=rows)))
+
+    assert found(late, 118.9) == 0  # claimed before the other was seen, and kept waiting for ten seconds
+    assert found(late, 119.1) == 1
+    assert found(quick, 120.5) == 1  # no need to wait five seconds to be sure
 
 
 def test_tokens_of_one_job_never_go_back():
