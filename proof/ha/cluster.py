@@ -75,6 +75,10 @@ class Cluster:
         self.processes.kill(self._patroni(node))
         signal_all(family, signal.SIGKILL)
 
+    def forget_node(self, node: str) -> None:
+        """A node that is down loses its data: Patroni copies the leader's when it starts again."""
+        shutil.rmtree(self.home / f"data-{node}")
+
     def freeze_node(self, node: str, *, patroni: bool = True) -> None:
         """The machine stands still: nothing runs, though its kernel still acknowledges what arrives."""
         signal_all(self._family(node, patroni=patroni), signal.SIGSTOP)

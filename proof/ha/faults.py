@@ -142,9 +142,11 @@ def two_histories(ground: OnCluster, load: Load) -> Iterator[Step]:
     yield Step("b killed, c wakes")
     yield _another_leads(cluster, "c")
     time.sleep(10)
+    # pg_rewind cannot tell two histories apart that have one number: what led before is made anew.
+    cluster.forget_node("b")
     for node in "ab":
         cluster.start_node(node)
-    yield Step("a and b are started again", KEEPS)
+    yield Step("a is started again, b is made anew", KEEPS)
 
 
 def keyed_retry(ground: OnCluster, load: Load) -> Iterator[Step]:

@@ -1,12 +1,13 @@
 """The judge: plain values in, findings out. A fault that did not happen makes a run void."""
 
+import itertools
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from proof.ha.facts import Ack, Facts, LogLine
+from proof.ha.facts import Ack, Facts, LogLine, Note
 
 MULTI_SECONDS_MAX: Final = 8.0
 """From a promotion until a worker with several hosts in its DSN commits again."""
@@ -119,26 +120,28 @@ def tokens_backwards(facts: Facts) -> list[tuple[str, int, int]]:
     other start was more than five seconds earlier. A worker that knows one server has no way to a newer one.
     """
     starts = sorted(note for note in facts.notes if note.what == "start")
-    found, of_job = [], dict[tuple[int, int], int]()
     times = [note.t for note in starts]
-    highest = _running_max(note.token for note in starts)
+    highest = list(itertools.accumulate(((note.token, note.who) for note in starts), max))
+    found, of_job = [], dict[tuple[int, int], int]()
     for note in starts:
         known = of_job.get((note.id, note.n), -1)
         if facts.promotions and note.t > facts.promotions[0] and note.who not in facts.pinned:
-            claimed = facts.rows.claims.get((note.id, note.token), note.t - SETTLED_SECONDS)
-            earlier = bisect_left(times, min(claimed, note.t))
-            known = max(known, highest[earlier - 1] if earlier else -1)
+            token, who = _seen_before(note, facts, times, highest)
+            # The jobs of one claim share its token.
+            known = max(known, token - 1 if who == note.who else token)
         if note.token <= known:
             found.append((note.who, note.token, known))
         of_job[note.id, note.n] = max(of_job.get((note.id, note.n), -1), note.token)
     return found
 
 
-def _running_max(values: Iterable[int]) -> list[int]:
-    found: list[int] = []
-    for value in values:
-        found.append(max(value, found[-1]) if found else value)
-    return found
+def _seen_before(
+    note: Note, facts: Facts, times: list[float], highest: list[tuple[int, str]]
+) -> tuple[int, str]:
+    """The highest token that was seen before this one was claimed, and whose it was."""
+    claimed = facts.rows.claims.get((note.id, note.token), note.t - SETTLED_SECONDS)
+    earlier = bisect_left(times, min(claimed, note.t))
+    return highest[earlier - 1] if earlier else (-1, "")
 
 
 def _ids(facts: Facts) -> Iterator[tuple[int, int]]:
