@@ -20,8 +20,8 @@ from proof.ha.programs import Programs
 from proof.ha.scenarios import Scenario
 from proof.ha.watch import Promotion, Watch, promotions
 
-WARM_SECONDS: Final = 12.0
-AFTER_SECONDS: Final = 12.0
+WARM_SECONDS: Final = 10.0
+AFTER_SECONDS: Final = 8.0
 DRAIN_SECONDS_MAX: Final = 90.0
 OPEN: Final = "select (select count(*) from faultline.active) + (select count(*) from faultline.later)"
 Tell = Callable[[str], None]

@@ -44,7 +44,7 @@ def _all() -> Iterator[Scenario]:
         "keyed-retry", "a keyed enqueue is given up and sent again, unreplicated", faults.keyed_retry
     )
     yield Scenario("freeze-sync", "the primary stands still for 45 s and wakes", freeze)
-    yield Scenario("freeze-long", "the primary stands still for 150 s", faults.freeze_for(150))
+    yield Scenario("freeze-long", "the primary stands still for 120 s", faults.freeze_for(120))
     yield Scenario(
         "freeze-postgres", "PostgreSQL stands still, Patroni does not", faults.freeze_for(60, patroni=False)
     )
