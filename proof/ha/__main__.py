@@ -99,7 +99,12 @@ def _play_all(
 
             def tell(what: str, *, place: str = f"{number}/{len(wanted)} {scenario.name}") -> None:
                 minutes, seconds = divmod(int(time.monotonic() - began), 60)
-                console.print(f"{minutes:2}:{seconds:02} [{place}] {what}", markup=False, highlight=False)
+                console.print(
+                    f"{minutes:2}:{seconds:02} [{place}] {what}",
+                    markup=False,
+                    highlight=False,
+                    soft_wrap=True,
+                )
 
             played.append(stage.play(scenario, tell, server=asked.server))
             report.write(played, folder)
@@ -116,7 +121,7 @@ def _play_all(
 def _show(played: Sequence[Played], wanted: int, folder: Path, console: Console) -> str:
     for each in played:
         for line in report.why(each):
-            console.print(f"{each.scenario.name}: {line}", markup=False)
+            console.print(f"{each.scenario.name}: {line}", markup=False, soft_wrap=True)
     for table in report.tables(played):
         console.print(table)
     verdict = report.verdict(played, wanted)
