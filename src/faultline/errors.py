@@ -28,6 +28,7 @@
     ├── NotAllowed              the server knows who is calling, and they may not do this
     ├── DatabaseError           PostgreSQL is there, or not, but cannot serve us
     │   ├── CannotConnect           wrong address, wrong password, nobody listening
+    │   │   └── OldPrimary              it takes writes, but a newer server was seen
     │   ├── SchemaMissing           Faultline has not been installed in this database
     │   ├── SchemaOutdated          the database is older than this program
     │   ├── SchemaTooNew            the database is newer than this program
@@ -327,6 +328,15 @@ class CannotConnect(DatabaseError):
     """No connection could be made: wrong address, wrong password, or nobody is listening.
 
     Nothing was sent. Check FAULTLINE_DSN and that the server runs; `faultline doctor` tries it for you.
+    """
+
+
+class OldPrimary(CannotConnect):
+    """The server takes writes, but this process has seen one of a later epoch.
+
+    It is an old primary that woke up. Nothing was sent. Workers look for the newer one by themselves; a
+    client may try again. A server that was put back to an earlier state on purpose is taken again by
+    processes that are started after that.
     """
 
 

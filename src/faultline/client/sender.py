@@ -60,7 +60,8 @@ class Sender:
         except ServerUnavailable:
             if new.key is None:
                 raise
-            job_id = self.run(call, "enqueue", hint)  # the key makes a second try harmless
+            # The key makes a second try harmless.
+            job_id = self._stores.plain().run_again(call, hint)
         reach("enqueue.sent")
         _tell_enqueued(new, job_id)
         if hint is None and is_due(new):
@@ -76,7 +77,7 @@ class Sender:
         except ServerUnavailable:
             if new.key is None:
                 raise
-            job_id = await self.arun(call, hint)
+            job_id = await self._stores.of_this_loop().run_again(call, hint)
         reach("enqueue.sent")
         _tell_enqueued(new, job_id)
         if hint is None and is_due(new):

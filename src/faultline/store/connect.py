@@ -12,13 +12,15 @@ from faultline import errors
 from faultline.config import redact
 from faultline.store import hello
 from faultline.store.faults import named, named_errors
+from faultline.store.hosts import CONNECT_SECONDS_MAX, OldPrimary
+from faultline.store.lean import LeanConnection, PlainConnection
 
 C = TypeVar("C", bound=AsyncConnection[Any])
 
-CONNECT_SECONDS_MAX = 10
 UNHEARD_MILLISECONDS_MAX = 15_000
 """How long a sent call may stay unacknowledged; keepalives say nothing while one is under way."""
 _QUOTED = re.compile(r'"[^"]*"')
+STALE = "a server of a later epoch was seen since this connection was made"
 SCHEMA_QUESTION = "select * from faultline.schema_version()"
 PID_QUESTION = "select pg_backend_pid()"
 
@@ -66,9 +68,9 @@ def _password_is_not_escaped(dsn: str) -> bool:
     return begins_a_port or authority.count("@") > 1
 
 
-def connect(dsn: str, **options: Any) -> Connection[Any]:
+def connect(dsn: str, **options: Any) -> PlainConnection:
     try:
-        return psycopg.connect(conninfo(dsn), autocommit=True, **options)
+        return PlainConnection.connect(conninfo(dsn), autocommit=True, **options)
     except psycopg.Error as fault:
         raise cannot_connect(dsn, fault) from fault
 
@@ -78,7 +80,7 @@ async def aconnect(dsn: str, **options: Any) -> AsyncConnection[Any]: ...
 @overload
 async def aconnect(dsn: str, kind: type[C], **options: Any) -> C: ...
 async def aconnect(
-    dsn: str, kind: type[AsyncConnection[Any]] = AsyncConnection, **options: Any
+    dsn: str, kind: type[AsyncConnection[Any]] = LeanConnection, **options: Any
 ) -> AsyncConnection[Any]:
     try:
         return await kind.connect(conninfo(dsn), autocommit=True, **options)
@@ -94,6 +96,8 @@ def cannot_connect(dsn: str, fault: psycopg.Error) -> Exception:
     said = lines or [type(fault).__name__]
     if "permission denied" in str(fault):
         return named(fault)
+    if isinstance(fault, OldPrimary):
+        return errors.OldPrimary(f"{fault}; nothing was sent; it is looked for again")
     return errors.CannotConnect(
         f"cannot connect to {redact(dsn)}: {said[-1].strip()}; check FAULTLINE_DSN, dsn=... or "
         "--dsn, and that the server runs"
@@ -134,3 +138,18 @@ def check_quiet(conn: Connection[Any] | AsyncConnection[Any]) -> None:
 
 async def acheck_quiet(conn: AsyncConnection[Any]) -> None:
     check_quiet(conn)
+
+
+def check_lent(conn: PlainConnection) -> None:
+    """Refuse a pooled connection that the server has left, or whose server was left behind by a newer one."""
+    check_quiet(conn)
+    if conn.is_stale:
+        conn.close()  # or the pool would lend it again
+        raise psycopg.OperationalError(STALE)
+
+
+async def acheck_lent(conn: LeanConnection) -> None:
+    check_quiet(conn)
+    if conn.is_stale:
+        await conn.close()
+        raise psycopg.OperationalError(STALE)

@@ -3,19 +3,37 @@
 import asyncio
 import contextlib
 import os
+import select
 import socket
 import threading
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Final, Generic, TypeVar
+from time import monotonic
+from typing import Any, Final, Generic, Self, TypeVar
 
 from psycopg import AsyncConnection, Connection, Error, OperationalError
 from psycopg.abc import PQGen
+from psycopg.conninfo import make_conninfo
 from psycopg.pq import ConnStatus, TransactionStatus
 from psycopg.pq.abc import PGconn
+from psycopg.rows import tuple_row
 from psycopg.waiting import Ready, Wait
 
 from faultline.store.call import Row
+from faultline.store.hosts import (
+    LOOK_AFTER_SECONDS,
+    NOT_THERE,
+    PLAIN_QUESTION,
+    QUICK_SECONDS,
+    SILENT_SECONDS_MAX,
+    STATE_QUESTION,
+    Hosts,
+    NoPrimary,
+    SecondLook,
+    ServerState,
+    hosts_of,
+    in_thread,
+)
 from faultline.store.spoken import Message, Spoken, Take
 
 T = TypeVar("T")
@@ -27,8 +45,13 @@ Heard = Callable[[str | None], None]
 
 CANCEL_SECONDS_MAX = 5.0
 
+TICK_SECONDS: Final = 0.1
+"""How often a thread that waits for its server is awake: to notice Ctrl-C, and silence."""
+
 LOOK_AGAIN_SECONDS = 0.5
 """uvloop forgets the listener of a socket that was reset, and tells nobody: whoever waits this long looks."""
+
+LOST: Final = "the connection was lost before this was answered"
 
 _READABLE: Final = int(Ready.R)  # the same numbers in Wait; as plain ints they cost nothing to combine
 _WRITABLE: Final = int(Ready.W)
@@ -44,6 +67,60 @@ class LeanConnection(AsyncConnection[Any]):
     """Called when bytes come that nobody has asked for."""
     _talks: "tuple[Talk[Any], ...]" = ()
     """Those that are under way: the first has the socket, the others wait for it."""
+    second_look: SecondLook | None = None
+    _looking: asyncio.Task[None] | None = None
+    _look_at = 0.0
+
+    @classmethod
+    async def connect(  # type: ignore[override]
+        cls,
+        conninfo: str = "",
+        *,
+        look_after: float = LOOK_AFTER_SECONDS,
+        silent_max: float = SILENT_SECONDS_MAX,
+        **options: Any,
+    ) -> Self:
+        """Connect to the newest host that takes writes, and look twice at a call that is not answered."""
+        hosts, options = _hosts_and_options(conninfo, options)
+        look = SecondLook(hosts, hosts.conninfo, None, look_after, silent_max)
+        if not hosts.are_many:
+            conn = await super().connect(hosts.conninfo, **options)
+            conn.second_look = look
+            return conn
+        try:
+            return await cls._to_newest(look, {**options, "connect_timeout": QUICK_SECONDS})
+        except NoPrimary:
+            raise
+        except Error:  # what was known of the hosts is so no longer: they are asked anew
+            hosts.forget()
+            return await cls._to_newest(look, options)
+
+    @classmethod
+    async def _to_newest(cls, look: SecondLook, options: dict[str, Any]) -> Self:
+        host = await in_thread(look.hosts.choose)
+        conn = await super().connect(host, **options)
+        try:
+            conn.second_look = look._replace(host=host)
+            await conn._admit(conn.second_look)
+        except BaseException:
+            await conn.close()
+            raise
+        return conn
+
+    async def _admit(self, look: SecondLook) -> None:
+        async with self.cursor(row_factory=tuple_row) as cursor:
+            try:
+                await cursor.execute(STATE_QUESTION, prepare=False)
+            except Error as fault:
+                if fault.sqlstate not in NOT_THERE:
+                    raise
+                await cursor.execute(PLAIN_QUESTION, prepare=False)
+            self.second_look = _admitted(look, await cursor.fetchone())
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a server of a later epoch was seen since: this one may be an old primary that woke up."""
+        return self.second_look is not None and self.second_look.is_stale
 
     @cached_property
     def spoken(self) -> Spoken:
@@ -87,20 +164,38 @@ class LeanConnection(AsyncConnection[Any]):
 
     async def close(self) -> None:
         self._fail_all()  # or the loop would listen to a socket that is gone
+        if self._looking is not None:
+            self._looking.cancel()
         if self._ear is not None and self.pgconn.status == ConnStatus.OK:
             asyncio.get_running_loop().remove_reader(self.pgconn.socket)
         self._ear = None
         await super().close()
 
-    def hang_up(self) -> None:
+    def hang_up(self, reason: str = LOST) -> None:
         """Close the socket here and now, without a word to a server that may not be there to hear it."""
-        self._fail_all()
+        self._fail_all(reason)
         if self._ear is None:
             self.pgconn.finish()
 
-    def _fail_all(self) -> None:
+    def _fail_all(self, reason: str = LOST) -> None:
         for talk in self._talks:
-            talk.fail()
+            talk.fail(reason)
+
+    def _unanswered(self, talk: "Talk[Any]", seconds: float) -> None:
+        """Told twice a second: look whether the server still is the one, when it is time for that."""
+        look = self.second_look
+        if look is not None and self._looking is None and seconds >= max(look.after, self._look_at):
+            self._looking = asyncio.get_running_loop().create_task(self._look_twice(look, talk, seconds))
+
+    async def _look_twice(self, look: SecondLook, talk: "Talk[Any]", seconds: float) -> None:
+        try:
+            reason, pause = await in_thread(lambda: look.judge(seconds))
+            self._look_at = seconds + pause
+            if reason is not None and talk.is_under_way:
+                look.hosts.forget()
+                self.hang_up(reason)
+        finally:
+            self._looking = None
 
     async def wait(self, gen: PQGen[T], interval: float = 0.0, timeout: float | None = None) -> T:
         if timeout is not None:
@@ -123,7 +218,8 @@ class LeanConnection(AsyncConnection[Any]):
     def _begin(self, gen: PQGen[T]) -> "Talk[T]":
         """Carry a generator of the driver: now, or when the last one has come to its end."""
         before = self._under_way()
-        talk = Talk(gen, self.pgconn, self._fileno, self._ear)
+        talk = Talk(gen, self.pgconn, self._fileno, self._ear, self._unanswered)
+        self._look_at = 0.0
         self._talks = (*before, talk)
         if before:
             before[-1].next = talk
@@ -174,10 +270,117 @@ class Cutter:
 class PlainConnection(Connection[Any]):
     """The driver's own, which waits cheaply enough, with calls that need no cursor."""
 
+    second_look: SecondLook | None = None
+
+    @classmethod
+    def connect(  # type: ignore[override]
+        cls,
+        conninfo: str = "",
+        *,
+        look_after: float = LOOK_AFTER_SECONDS,
+        silent_max: float = SILENT_SECONDS_MAX,
+        **options: Any,
+    ) -> Self:
+        """Connect to the newest host that takes writes, and look twice at a call that is not answered."""
+        hosts, options = _hosts_and_options(conninfo, options)
+        look = SecondLook(hosts, hosts.conninfo, None, look_after, silent_max)
+        if not hosts.are_many:
+            conn = super().connect(hosts.conninfo, **options)
+            conn.second_look = look
+            return conn
+        try:
+            return cls._to_newest(look, {**options, "connect_timeout": QUICK_SECONDS})
+        except NoPrimary:
+            raise
+        except Error:  # what was known of the hosts is so no longer: they are asked anew
+            hosts.forget()
+            return cls._to_newest(look, options)
+
+    @classmethod
+    def _to_newest(cls, look: SecondLook, options: dict[str, Any]) -> Self:
+        host = look.hosts.choose()
+        conn = super().connect(host, **options)
+        try:
+            conn.second_look = look._replace(host=host)
+            conn._admit(conn.second_look)
+        except BaseException:
+            conn.close()
+            raise
+        return conn
+
+    def _admit(self, look: SecondLook) -> None:
+        with self.cursor(row_factory=tuple_row) as cursor:
+            try:
+                cursor.execute(STATE_QUESTION, prepare=False)
+            except Error as fault:
+                if fault.sqlstate not in NOT_THERE:
+                    raise
+                cursor.execute(PLAIN_QUESTION, prepare=False)
+            self.second_look = _admitted(look, cursor.fetchone())
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a server of a later epoch was seen since: this one may be an old primary that woke up."""
+        return self.second_look is not None and self.second_look.is_stale
+
+    def wait(self, gen: PQGen[T], interval: float = TICK_SECONDS, timeout: float | None = None) -> T:
+        look = self.second_look
+        return super().wait(gen if look is None else self._looking_twice(gen, look), interval, timeout)
+
+    def _looking_twice(self, gen: PQGen[T], look: SecondLook) -> PQGen[T]:
+        """The same steps; those at which nothing has come for long are used for a second look."""
+        heard_at = monotonic()
+        look_at = heard_at + look.after
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard_at = monotonic()
+                    look_at = heard_at + look.after
+                elif monotonic() >= look_at:
+                    look_at = self._look(look, monotonic() - heard_at)
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def _look(self, look: SecondLook, silent_for: float) -> float:
+        """When to look again; OperationalError where the server is to be left."""
+        reason, pause = look.judge(silent_for)
+        if reason is not None and not is_readable(self.fileno()):
+            look.hosts.forget()
+            self.close()  # or a rollback would wait for the same server
+            raise OperationalError(reason)
+        return monotonic() + pause
+
     @cached_property
     def spoken(self) -> Spoken:
         """Calls without a cursor, on this connection."""
         return Spoken(self)
+
+
+_OF_THE_DRIVER: Final = ("autocommit", "prepare_threshold", "context", "row_factory", "cursor_factory")
+
+
+def _hosts_and_options(conninfo: str, options: dict[str, Any]) -> tuple[Hosts, dict[str, Any]]:
+    """The hosts of a DSN with the parameters given beside it, and the options that are not the server's."""
+    parameters = {name: value for name, value in options.items() if name not in _OF_THE_DRIVER}
+    hosts = hosts_of(make_conninfo(conninfo, **parameters) if parameters else conninfo)
+    return hosts, {name: value for name, value in options.items() if name in _OF_THE_DRIVER}
+
+
+def _admitted(look: SecondLook, row: Row | None) -> SecondLook:
+    state = ServerState(*row) if row is not None else None
+    if state is not None:
+        look.hosts.admit(state)
+    return look._replace(state=state)
+
+
+def is_readable(fileno: int) -> bool:
+    """Whether something has come."""
+    poll = select.poll()  # select refuses descriptors past 1,023
+    poll.register(fileno, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _nobody_hears(fault: Error) -> PQGen[list[Row]]:
@@ -192,7 +395,14 @@ class Talk(Generic[T]):
     moment too: its number goes to the next that is opened, and the loop would take that one for it.
     """
 
-    def __init__(self, gen: PQGen[T], pgconn: PGconn, fileno: int, ear: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        gen: PQGen[T],
+        pgconn: PGconn,
+        fileno: int,
+        ear: Callable[[], None] | None,
+        unanswered: "Callable[[Talk[Any], float], None]",
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[T] = self._loop.create_future()
         self.next: Talk[Any] | None = None
@@ -201,6 +411,8 @@ class Talk(Generic[T]):
         self._pgconn = pgconn
         self._fileno = fileno
         self._ear = ear
+        self._unanswered = unanswered
+        self._looks = 0
         self._reads = self._writes = self._left = self._lost = False
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -255,6 +467,9 @@ class Talk(Generic[T]):
         """Have the driver read: where there is nothing it waits on, where nobody is any more it says so."""
         self._look_again_later()
         self.read_on()
+        self._looks += 1
+        if not self.ended.done():
+            self._unanswered(self, self._looks * LOOK_AGAIN_SECONDS)
 
     def read_on(self) -> None:
         self._go_on(Ready.R)
@@ -293,8 +508,8 @@ class Talk(Generic[T]):
         elif self._reads or self._ear is not None:
             self._loop.remove_reader(self._fileno)
 
-    def fail(self) -> None:
+    def fail(self, reason: str = LOST) -> None:
         """The one before it left the connection in the middle of a reply, or without a server."""
         self._lost = True
-        self._end_with(OperationalError("the connection was lost before this was answered"))
+        self._end_with(OperationalError(reason))
         self.close()

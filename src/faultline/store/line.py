@@ -13,6 +13,7 @@ from faultline.errors import CannotConnect, ReadOnlyServer, ServerUnavailable
 from faultline.store.call import Call, Row
 from faultline.store.connect import aconnect
 from faultline.store.faults import named_errors, was_swapped
+from faultline.store.hosts import LOOK_AFTER_SECONDS
 from faultline.store.lean import Heard, LeanConnection, Talk
 
 T = TypeVar("T")
@@ -85,8 +86,19 @@ class Line:
     may find the new one.
     """
 
-    def __init__(self, dsn: str, *, prepare: bool = True, raw_moments: bool = False) -> None:
-        """With `raw_moments` a timestamp comes as the server's own count of microseconds since 2000."""
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        prepare: bool = True,
+        raw_moments: bool = False,
+        look_after: float = LOOK_AFTER_SECONDS,
+    ) -> None:
+        """With `raw_moments` a timestamp comes as the server's own count of microseconds since 2000.
+
+        A call without an answer for `look_after` seconds gets a second look: see `faultline.store.hosts`.
+        """
+        self._look_after = look_after
         self.dsn = dsn
         self._raw_moments = raw_moments
         self._prepare = prepare
@@ -124,7 +136,7 @@ class Line:
         """Whether an early call may speak over this connection now; if so, others wait for its end."""
         is_free = not self._turn.locked() and conn.pgconn.transaction_status == TransactionStatus.IDLE
         may_follow = conn.spoken.goes_in_line and not self._is_wanted
-        if self._conn is not conn or not (is_free or may_follow):
+        if self._conn is not conn or conn.is_stale or not (is_free or may_follow):
             return False
         self._early = early
         return True
@@ -160,6 +172,8 @@ class Line:
         async with self._turn:
             if early is not None and self._conn is not early.conn:
                 raise ServerUnavailable(f"the connection broke while {name} was on its way")
+            if self._conn is not None and self._conn.is_stale:
+                await self._drop()
             conn = self._conn or await self._connect()
             try:
                 async with asyncio.timeout(CALL_SECONDS_MAX):
@@ -191,7 +205,10 @@ class Line:
             self._is_wanted = False
 
     async def _connect(self) -> LeanConnection:
-        conn = await aconnect(self.dsn, LeanConnection, prepare_threshold=None)
+        conn = await aconnect(
+            self.dsn, LeanConnection, prepare_threshold=None, look_after=self._look_after,
+            silent_max=CALL_SECONDS_MAX,
+        )  # fmt: skip
         if self._raw_moments:
             # A timestamp is an eight byte integer on the wire; making a datetime of it took longer than
             # reading the rest of a job.

@@ -28,7 +28,7 @@ async def listen(dsn: str, heard: Heard, pause: Callable[[], float]) -> None:
                 lost = asyncio.Event()
                 with named_errors():
                     await conn.listen(heard, lost.set)
-                while not lost.is_set():
+                while not lost.is_set() and not conn.is_stale:
                     conn.look()
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(lost.wait(), LOOK_AGAIN_SECONDS)

@@ -2,7 +2,13 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from threading import Lock
 from time import monotonic
 from typing import Any, TypeVar
@@ -13,10 +19,10 @@ from psycopg.errors import InternalError_
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
-from faultline.errors import DatabaseError
+from faultline.errors import CannotConnect, DatabaseError
 from faultline.store.arrays import teach
 from faultline.store.call import Call
-from faultline.store.connect import acheck_quiet, aconnect, agreet, check_quiet, connect, conninfo, greet
+from faultline.store.connect import acheck_lent, aconnect, agreet, check_lent, connect, conninfo, greet
 from faultline.store.faults import named_errors, was_swapped
 from faultline.store.lean import LeanConnection, PlainConnection
 from faultline.store.loaders import teach_raw
@@ -33,14 +39,17 @@ AHEAD_MAX = 2
 """Calls sent ahead of the one whose reply is read: enough to keep the server at work, and memory flat."""
 
 POOL_WAIT_SECONDS = 10.0
+SECOND_TRY_SECONDS = 4.0
+"""How long a second try waits for a connection: the first may have taken ten of the fifteen seconds."""
 
 # A pool left to itself tries again after 1, 2, 4 ... 128 seconds, and would sleep through a server's return.
 # So it gives up after a second, and whoever still waits asks again: that starts the next try.
 POOL_TRY_SECONDS = 1.0
 
 
-def _none_came_free() -> str:
-    return f"none came free in {POOL_WAIT_SECONDS:.0f} s; the server is away, or all of them are in use"
+def _none_came_free(seconds: float | None = None) -> str:
+    waited = POOL_WAIT_SECONDS if seconds is None else seconds
+    return f"none came free in {waited:.0f} s; the server is away, or all of them are in use"
 
 
 class Store:
@@ -57,13 +66,21 @@ class Store:
     def run(self, call: Call[T], hint: Call[Any] | None = None) -> T:
         """Carry one call, in a transaction of its own; a hint, if given, right behind its commit."""
         with self.connection() as conn:
-            for _ in range(SWAPS_MAX):
-                try:
-                    return self._carry(conn, call, hint)
-                except InternalError_ as fault:
-                    if not was_swapped(fault):
-                        raise
-            return self._carry(conn, call, hint)
+            return self._run(conn, call, hint)
+
+    def run_again(self, call: Call[T], hint: Call[Any] | None = None) -> T:
+        """Carry a call whose first try was not answered; waits less for a connection: time has passed."""
+        with self._borrowed(SECOND_TRY_SECONDS) as conn:
+            return self._run(conn, call, hint)
+
+    def _run(self, conn: PlainConnection, call: Call[T], hint: Call[Any] | None) -> T:
+        for _ in range(SWAPS_MAX):
+            try:
+                return self._carry(conn, call, hint)
+            except InternalError_ as fault:
+                if not was_swapped(fault):
+                    raise
+        return self._carry(conn, call, hint)
 
     def _carry(self, conn: PlainConnection, call: Call[T], hint: Call[Any] | None) -> T:
         if self._prepare:
@@ -98,29 +115,37 @@ class Store:
             while waiting:
                 yield _read(*waiting.popleft())
 
-    @contextmanager
-    def connection(self) -> Iterator[PlainConnection]:
+    def connection(self) -> AbstractContextManager[PlainConnection]:
         """A connection of the pool, in autocommit mode."""
+        return self._borrowed(POOL_WAIT_SECONDS)
+
+    @contextmanager
+    def _borrowed(self, wait: float) -> Iterator[PlainConnection]:
         pool = self._open()
         with named_errors():
-            conn = self._lend(pool)
+            conn = self._lend(pool, wait)
         try:
             yield conn
         finally:
             pool.putconn(conn)
 
     @staticmethod
-    def _lend(pool: ConnectionPool[PlainConnection]) -> PlainConnection:
-        until = monotonic() + POOL_WAIT_SECONDS
+    def _lend(pool: ConnectionPool[PlainConnection], wait: float) -> PlainConnection:
+        until = monotonic() + wait
         while True:
             try:
                 return pool.getconn(POOL_TRY_SECONDS)
             except PoolTimeout:
                 if monotonic() >= until:
-                    raise PoolTimeout(_none_came_free()) from None
+                    raise PoolTimeout(_none_came_free(wait)) from None
 
     def _open(self) -> ConnectionPool[PlainConnection]:
-        with self._opening:
+        if self._pool is not None:
+            return self._pool
+        # Threads that come while the first one tries in vain do not each try for as long, one by one.
+        if not self._opening.acquire(timeout=POOL_WAIT_SECONDS):
+            raise CannotConnect(f"no connection to the database within the time allowed: {_none_came_free()}")
+        try:
             if self._pool is None:
                 # One connection by hand first: a pool that cannot connect only says that it waited.
                 with connect(self.dsn) as conn:
@@ -130,9 +155,11 @@ class Store:
                 self._pool = ConnectionPool(
                     conninfo(self.dsn), connection_class=PlainConnection, kwargs=_options(self._prepare),
                     min_size=1, max_size=self._connections_max,
-                    reconnect_timeout=POOL_TRY_SECONDS, name=pool_name(), check=check_quiet, open=True,
+                    reconnect_timeout=POOL_TRY_SECONDS, name=pool_name(), check=check_lent, open=True,
                 )  # fmt: skip
             return self._pool
+        finally:
+            self._opening.release()
 
     def in_use(self) -> tuple[int, int]:
         """How many connections the pool has, and how many of them are lent."""
@@ -176,13 +203,21 @@ class AsyncStore:
     async def run(self, call: Call[T], hint: Call[Any] | None = None) -> T:
         """Carry one call, in a transaction of its own; a hint, if given, right behind its commit."""
         async with self.connection() as conn:
-            for _ in range(SWAPS_MAX):
-                try:
-                    return await self._carry(conn, call, hint)
-                except InternalError_ as fault:
-                    if not was_swapped(fault):
-                        raise
-            return await self._carry(conn, call, hint)
+            return await self._run(conn, call, hint)
+
+    async def run_again(self, call: Call[T], hint: Call[Any] | None = None) -> T:
+        """Carry a call whose first try was not answered; waits less for a connection: time has passed."""
+        async with self._borrowed(SECOND_TRY_SECONDS) as conn:
+            return await self._run(conn, call, hint)
+
+    async def _run(self, conn: LeanConnection, call: Call[T], hint: Call[Any] | None) -> T:
+        for _ in range(SWAPS_MAX):
+            try:
+                return await self._carry(conn, call, hint)
+            except InternalError_ as fault:
+                if not was_swapped(fault):
+                    raise
+        return await self._carry(conn, call, hint)
 
     async def _carry(self, conn: LeanConnection, call: Call[T], hint: Call[Any] | None) -> T:
         if self._prepare:
@@ -220,14 +255,17 @@ class AsyncStore:
                 while waiting:
                     yield await _aread(*waiting.popleft())
 
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[LeanConnection]:
+    def connection(self) -> AbstractAsyncContextManager[LeanConnection]:
         """A connection of the pool, in autocommit mode."""
+        return self._borrowed(POOL_WAIT_SECONDS)
+
+    @asynccontextmanager
+    async def _borrowed(self, wait: float) -> AsyncIterator[LeanConnection]:
         place = None if self._turns is None else await _place(self._turns)
         try:
             pool = await self._open()
             with named_errors():
-                conn = await self._lend(pool)
+                conn = await self._lend(pool, wait)
             try:
                 yield conn
             finally:
@@ -237,14 +275,14 @@ class AsyncStore:
                 place.give_back()
 
     @staticmethod
-    async def _lend(pool: AsyncConnectionPool[LeanConnection]) -> LeanConnection:
-        until = monotonic() + POOL_WAIT_SECONDS
+    async def _lend(pool: AsyncConnectionPool[LeanConnection], wait: float) -> LeanConnection:
+        until = monotonic() + wait
         while True:
             try:
                 return await pool.getconn(POOL_TRY_SECONDS)
             except PoolTimeout:
                 if monotonic() >= until:
-                    raise PoolTimeout(_none_came_free()) from None
+                    raise PoolTimeout(_none_came_free(wait)) from None
 
     async def _open(self) -> AsyncConnectionPool[LeanConnection]:
         if self._pool is None:
@@ -256,7 +294,7 @@ class AsyncStore:
                 pool: AsyncConnectionPool[LeanConnection] = AsyncConnectionPool(
                     conninfo(self.dsn), connection_class=LeanConnection, kwargs=_options(self._prepare),
                     min_size=1, max_size=self._connections_max,
-                    reconnect_timeout=POOL_TRY_SECONDS, name=pool_name(), check=acheck_quiet, open=False,
+                    reconnect_timeout=POOL_TRY_SECONDS, name=pool_name(), check=acheck_lent, open=False,
                 )  # fmt: skip
                 self._pool = pool
                 await pool.open()

@@ -13,6 +13,7 @@ from faultline.config import Settings, WorkerConfig
 from faultline.errors import FaultlineError
 from faultline.store.call import Call, Row
 from faultline.store.connect import aconnect, agreet
+from faultline.store.hosts import look_after
 from faultline.store.lean import LOOK_AGAIN_SECONDS, Heard
 from faultline.store.line import Early, Line, Taker
 from faultline.worker.block import Lender
@@ -113,8 +114,9 @@ class Direct:
 
     def lines(self, config: WorkerConfig) -> Lines:
         dsn, prepare = self.settings.require_dsn(), self.settings.pooler != "transaction"
-        batches, singles = Line(dsn, prepare=prepare), Line(dsn, prepare=prepare)
-        claims = Line(dsn, prepare=prepare, raw_moments=True)
+        after = look_after(config.lease_for.total_seconds())
+        batches, singles = (Line(dsn, prepare=prepare, look_after=after) for _ in range(2))
+        claims = Line(dsn, prepare=prepare, raw_moments=True, look_after=after)
         self._claims[:] = [claims]
         return Lines(claims, batches, singles)
 

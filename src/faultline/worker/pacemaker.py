@@ -18,13 +18,14 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 import psycopg
-from psycopg import Connection
 
 from faultline.errors import FaultlineError
 from faultline.failpoints import arm_from_environment, reach
 from faultline.lease import Lease
 from faultline.store import calls
 from faultline.store.connect import connect
+from faultline.store.hosts import look_after
+from faultline.store.lean import PlainConnection
 from faultline.store.rows import Beat
 from faultline.store.run import Store
 from faultline.worker.board import Board
@@ -150,16 +151,19 @@ class DirectMouth:
     def __init__(self, dsn: str, lease: float) -> None:
         self._dsn = dsn
         self._lease = lease
-        self._conn: Connection[Any] | None = None
+        self._conn: PlainConnection | None = None
 
     def connect(self) -> None:
         """A connection that gives up in time for another to save the leases."""
+        if self._conn is not None and self._conn.is_stale:
+            self.hang_up()
         if self._conn is not None:
             return
         third = self._lease / 3
         self._conn = connect(
             self._dsn,
             prepare_threshold=None,
+            look_after=look_after(self._lease),
             connect_timeout=max(2, math.ceil(third)),
             tcp_user_timeout=max(500, int(third * 1000)),
         )

@@ -8,7 +8,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select given.duty, listed.kind, given_object.object
   from (values
-    ('{producer,worker,watchdog,operator,reader,server}'::text[], 'function', '{schema_version}'::text[]),
+    ('{producer,worker,watchdog,operator,reader,server}'::text[], 'function', '{schema_version,server_state}'::text[]),
     ('{producer,server}', 'function', '{enqueue,enqueue_many}'),
     ('{producer,worker,reader,server}', 'function', '{get_outline}'),
     ('{producer,watchdog,operator,server}', 'function', '{wake}'),

@@ -1,0 +1,28 @@
+-- How new this server's history is, and whether it takes writes: what a client with several hosts chooses by.
+-- It only reads, so a standby answers too; `epoch` is what the next claim would step up to, before it has done so.
+create function faultline.server_state()
+returns table (read_only boolean, cluster bigint, epoch bigint, token bigint)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  known faultline.settings;
+  here  int;
+begin
+  select * into known from faultline.settings;
+  select control.system_identifier into cluster from pg_control_system() as control;
+  read_only := pg_is_in_recovery() or current_setting('transaction_read_only') = 'on';
+
+  begin
+    here := ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int;
+  exception when others then
+    here := known.timeline;   -- a standby, or a service that does not tell: the last one that was recorded
+  end;
+
+  epoch := known.base + here
+         + case when known.system_identifier <> cluster or known.timeline > here then known.timeline else 0 end;
+  select numbers.last_value into token from faultline.tokens as numbers;
+  return next;
+end;
+$$;

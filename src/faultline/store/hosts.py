@@ -1,0 +1,428 @@
+"""Which server a DSN with several hosts means: all are asked at once, and the newest primary is taken.
+
+libpq tries one host after the other, and a frozen one costs it the whole connect_timeout: its kernel accepts
+and acknowledges, and nothing answers. Nor does libpq know an old primary that woke up from a new one.
+"""
+
+import asyncio
+import contextlib
+import math
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from time import monotonic
+from typing import Any, Final, NamedTuple, Self, TypeVar
+
+import psycopg
+from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.errors import error_from_result
+from psycopg.generators import execute
+from psycopg.pq import ExecStatus
+
+T = TypeVar("T")
+
+LOOK_AFTER_SECONDS: Final = 5.0
+"""A call without an answer for this long gets a second look: a third of the default lease."""
+
+LOOK_AFTER_SECONDS_MIN: Final = 1.0
+
+SILENT_SECONDS_MAX: Final = 8.0
+"""A call is given up after this long where its server does not answer the second look either."""
+
+LOOK_SECONDS: Final = 2.0
+"""How long a second look waits for hosts that do not answer."""
+
+GRACE_SECONDS: Final = 0.3
+"""How long the other hosts may still take once one that takes writes has answered."""
+
+ASK_AGAIN_SECONDS: Final = 0.5
+"""Pause before a host that takes no writes is asked again: it may be promoted meanwhile."""
+
+FRESH_SECONDS: Final = 1.0
+"""For this long a choice serves the next connections too: a pool makes several at once."""
+
+QUICK_SECONDS: Final = 2
+"""How long the host that was chosen may take to be connected to, before all are asked again."""
+
+CONNECT_SECONDS_MAX: Final = 10
+
+STATE_QUESTION: Final = "select read_only, cluster, epoch, token from faultline.server_state()"
+PLAIN_QUESTION: Final = """
+select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on', 0::bigint, 0::bigint, 0::bigint
+"""
+"""For a database without our schema, or a role that may not ask: there is nothing to compare."""
+
+NOT_THERE: Final = ("42883", "3F000", "42501")
+
+_MULTIPLE: Final = ("host", "hostaddr", "port")
+_ENVIRONMENT: Final = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT"}
+
+
+def look_after(lease: float) -> float:
+    """A third of a lease, and not so long that jobs wait for seconds behind a failover that was quick.
+
+    >>> look_after(15.0), look_after(0.6), look_after(3600.0)
+    (5.0, 1.0, 5.0)
+    """
+    return min(max(lease / 3, LOOK_AFTER_SECONDS_MIN), LOOK_AFTER_SECONDS)
+
+
+class ServerState(NamedTuple):
+    """What a server says of itself."""
+
+    read_only: bool
+    cluster: int
+    epoch: int
+    token: int
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Its place among servers of one cluster: by epoch, and where two took the same one, by tokens."""
+        return self.epoch, self.token
+
+
+class Answer(NamedTuple):
+    """What came of asking one host; a host that did not answer has none."""
+
+    state: ServerState | None
+    said: str = ""
+
+    @property
+    def takes_writes(self) -> bool:
+        return self.state is not None and not self.state.read_only
+
+
+Place = tuple[frozenset[str], str]
+"""The hosts of a DSN and its database: clusters that were cloned from each other have the same identifier."""
+
+
+class Epochs:
+    """The highest epoch that this process has seen, for each place and cluster."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._highest: dict[tuple[Place, int], int] = {}
+
+    def see(self, place: Place, state: ServerState) -> None:
+        """Remember a server that takes writes."""
+        key = place, state.cluster
+        with self._lock:
+            if state.epoch > self._highest.get(key, 0):
+                self._highest[key] = state.epoch
+
+    def is_past(self, place: Place, state: ServerState) -> bool:
+        """Whether a server of a later epoch was seen: this one is an old primary that woke up."""
+        return state.epoch < self._highest.get((place, state.cluster), 0)
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+
+EPOCHS: Final = Epochs()
+
+
+def split(conninfo: str) -> tuple[str, ...]:
+    """One conninfo for each host; the DSN itself where libpq is to choose by rules of its own.
+
+    >>> split("host=a,b port=1,2 dbname=shop")[1]
+    'host=b port=2 dbname=shop target_session_attrs=any'
+    >>> split("host=a,b target_session_attrs=standby")
+    ('host=a,b target_session_attrs=standby',)
+    """
+    told: dict[str, Any] = conninfo_to_dict(conninfo)
+    lists = {name: _listed(told, name) for name in _MULTIPLE}
+    count = max(len(lists["host"]), len(lists["hostaddr"]))
+    wanted = told.get("target_session_attrs") or os.environ.get("PGTARGETSESSIONATTRS") or "read-write"
+    fits = all(
+        len(values) in (0, count) or (name == "port" and len(values) == 1) for name, values in lists.items()
+    )
+    if count < 2 or not fits or wanted not in ("read-write", "primary"):
+        return (conninfo,)
+    return tuple(_single(told, lists, place) for place in range(count))
+
+
+def _listed(told: Mapping[str, Any], name: str) -> list[str]:
+    value = str(told.get(name) or ("" if "service" in told else os.environ.get(_ENVIRONMENT[name], "")))
+    return value.split(",") if value else []
+
+
+def _single(told: Mapping[str, Any], lists: Mapping[str, Sequence[str]], place: int) -> str:
+    own = {name: values[place if len(values) > 1 else 0] for name, values in lists.items() if values}
+    return make_conninfo(**{**told, **own, "target_session_attrs": "any"})
+
+
+def name_of(host: str) -> str:
+    """A host as people know it.
+
+    >>> name_of("host=db1 port=5433 password=hidden"), name_of("host=/run/pg")
+    ('db1:5433', '/run/pg')
+    """
+    told: dict[str, Any] = conninfo_to_dict(host)
+    name = told.get("host") or told.get("hostaddr") or "the local socket"
+    return f"{name}:{told['port']}" if told.get("port") else str(name)
+
+
+class Hosts:
+    """The hosts of one DSN, and what this process knows of them."""
+
+    def __init__(self, conninfo: str) -> None:
+        told: dict[str, Any] = conninfo_to_dict(conninfo)
+        self.conninfo = conninfo
+        self.each = split(conninfo)
+        self.place: Place = (frozenset(map(name_of, self.each)), str(told.get("dbname") or told.get("user")))
+        self.connect_seconds = max(2, int(told.get("connect_timeout") or CONNECT_SECONDS_MAX))
+        self._lock = threading.Lock()
+        self._survey: Survey | None = None
+        self._chosen: tuple[str, float] | None = None
+
+    @property
+    def are_many(self) -> bool:
+        return len(self.each) > 1
+
+    def survey(self, seconds: float) -> dict[str, Answer]:
+        """Ask all hosts at once; calls that come meanwhile share the answers."""
+        with self._lock:
+            if self._survey is None or self._survey.is_over:
+                self._survey = Survey(self).start(seconds)
+            survey = self._survey
+        return survey.wait(seconds)
+
+    def choose(self) -> str:
+        """The newest host that takes writes; OperationalError with a reason for each where there is none."""
+        with self._lock:
+            if self._chosen is not None and monotonic() - self._chosen[1] < FRESH_SECONDS:
+                return self._chosen[0]
+        answers = self.survey(self.connect_seconds)
+        best = self.newest(answers)
+        if best is None:
+            said = "; ".join(f"{name_of(host)}: {self._why_not(answers.get(host))}" for host in self.each)
+            raise NoPrimary(f"none of {len(self.each)} hosts takes writes: {said}")
+        with self._lock:
+            self._chosen = best, monotonic()
+        return best
+
+    def newest(self, answers: Mapping[str, Answer]) -> str | None:
+        """The host of the highest epoch that takes writes, and never of a lower one than was seen before."""
+        fit = {
+            host: state.rank
+            for host in self.each
+            if (answer := answers.get(host)) and answer.takes_writes and (state := answer.state)
+            if not EPOCHS.is_past(self.place, state)
+        }
+        return max(fit, key=fit.__getitem__, default=None)
+
+    def admit(self, state: ServerState) -> None:
+        """Refuse a connection to a server that takes no writes, or was left behind by a newer one."""
+        if state.read_only:
+            self.forget()
+            raise psycopg.OperationalError("session is read-only")
+        if EPOCHS.is_past(self.place, state):
+            self.forget()
+            raise OldPrimary(
+                "the server is an old primary: another one was promoted since, and was seen here"
+            )
+        EPOCHS.see(self.place, state)
+
+    def forget(self) -> None:
+        """The host chosen last is not the right one any more."""
+        with self._lock:
+            self._chosen = None
+
+    def _why_not(self, answer: Answer | None) -> str:
+        if answer is None:
+            return "no answer"
+        if answer.state is None:
+            return answer.said
+        return "takes no writes" if answer.state.read_only else "an old primary"
+
+
+class NoPrimary(psycopg.OperationalError):
+    """All hosts were asked, and none can be used."""
+
+
+class OldPrimary(psycopg.OperationalError):
+    """A server that takes writes, and whose epoch is lower than one that this process has seen."""
+
+
+@lru_cache(maxsize=64)
+def hosts_of(conninfo: str) -> Hosts:
+    """What this process knows of a DSN's hosts."""
+    return Hosts(conninfo)
+
+
+def _forget_the_parent() -> None:
+    hosts_of.cache_clear()  # the threads of its surveys are not here, and its locks may be held
+    EPOCHS.after_fork()
+
+
+os.register_at_fork(after_in_child=_forget_the_parent)
+
+
+class Survey:
+    """One question to all hosts at once, each in a thread of its own: a name server may be slow as well."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        self._hosts = hosts
+        self._until = 0.0
+        self._changed = threading.Condition()
+        self._answers: dict[str, Answer] = {}
+        self._found_at: float | None = None
+
+    def start(self, seconds: float) -> Self:
+        self._until = monotonic() + seconds
+        for host in self._hosts.each:
+            threading.Thread(target=self._ask, args=(host,), daemon=True, name="faultline-hosts").start()
+        return self
+
+    @property
+    def is_over(self) -> bool:
+        return self._seconds_left() <= 0
+
+    def wait(self, seconds: float) -> dict[str, Answer]:
+        """What has been answered when one host can be chosen, or all have answered, or time is up."""
+        until = monotonic() + seconds
+        with self._changed:
+            self._until = max(self._until, until)
+            while (left := min(self._seconds_left(), until - monotonic())) > 0:
+                self._changed.wait(left)
+            self._changed.notify_all()
+            return dict(self._answers)
+
+    def _seconds_left(self) -> float:
+        if len(self._answers) == len(self._hosts.each):
+            return 0.0
+        until = self._until if self._found_at is None else min(self._until, self._found_at + GRACE_SECONDS)
+        return until - monotonic()
+
+    def _ask(self, host: str) -> None:
+        """Ask until it takes writes: a standby that is promoted meanwhile is seen half a second later."""
+        conn: Connection[Any] | None = None
+        try:
+            while not self.is_over:
+                conn = self._ask_once(host, conn)
+                self._pause()
+        finally:
+            _close(conn)
+
+    def _ask_once(self, host: str, conn: Connection[Any] | None) -> Connection[Any] | None:
+        seconds = max(0.1, self._until - monotonic())
+        until = monotonic() + seconds
+        try:
+            # The driver takes no less than two seconds here.
+            conn = conn or psycopg.connect(host, autocommit=True, connect_timeout=max(2, math.ceil(seconds)))
+            state = _state_of(conn, seconds) if self._hosts.are_many else None
+            self._tell(host, Answer(state, "answers"))
+        except (psycopg.Error, OSError) as fault:
+            # Silence is no answer; but a pooler that takes us in and has no server to ask is there.
+            if conn is not None or monotonic() < until:
+                self._tell(host, Answer(None, _last_line(fault)))
+            _close(conn)
+            return None
+        return conn
+
+    def _tell(self, host: str, answer: Answer) -> None:
+        with self._changed:
+            self._answers[host] = answer
+            if answer.takes_writes and answer.state is not None:
+                EPOCHS.see(self._hosts.place, answer.state)
+                self._found_at = self._found_at or monotonic()
+            self._changed.notify_all()
+
+    def _pause(self) -> None:
+        until = monotonic() + ASK_AGAIN_SECONDS
+        with self._changed:
+            while (left := min(self._seconds_left(), until - monotonic())) > 0:
+                self._changed.wait(left)
+
+
+def _state_of(conn: Connection[Any], seconds: float) -> ServerState:
+    """Bounded, unlike an ordinary call: a thread that waits for a frozen server would stay."""
+    try:
+        return _say(conn, STATE_QUESTION, seconds)
+    except psycopg.Error as fault:
+        if fault.sqlstate not in NOT_THERE:
+            raise
+        return _say(conn, PLAIN_QUESTION, seconds)
+
+
+def _say(conn: Connection[Any], question: str, seconds: float) -> ServerState:
+    conn.pgconn.send_query(question.encode())
+    reply = conn.wait(execute(conn.pgconn), timeout=seconds)[-1]
+    if reply.status != ExecStatus.TUPLES_OK:
+        raise error_from_result(reply)
+    read_only, *numbers = (reply.get_value(0, column) or b"0" for column in range(4))
+    return ServerState(read_only == b"t", *map(int, numbers))
+
+
+def _last_line(fault: Exception) -> str:
+    lines = str(fault).strip().splitlines()
+    return lines[-1].strip() if lines else type(fault).__name__
+
+
+def _close(conn: Connection[Any] | None) -> None:
+    if conn is not None:
+        conn.close()
+
+
+class SecondLook(NamedTuple):
+    """What a connection does about a call that is not answered: ask whether its server still is the one."""
+
+    hosts: Hosts
+    host: str
+    state: ServerState | None
+    """None where the DSN has one host: there is nothing to compare it with."""
+    after: float
+    silent_max: float
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a server of a later epoch was seen since this connection was made."""
+        return self.state is not None and EPOCHS.is_past(self.hosts.place, self.state)
+
+    def judge(self, silent_for: float) -> tuple[str | None, float]:
+        """Why to leave the server, if there is reason to; and the seconds until the next look."""
+        began = monotonic()
+        answers = self.hosts.survey(LOOK_SECONDS)
+        silent_for += monotonic() - began
+        here, best = answers.get(self.host), self.hosts.newest(answers)
+        if best is not None and best != self.host and _is_newer(answers[best], here):
+            return f"no answer for {silent_for:.0f} s, and {name_of(best)} takes writes now", 0.0
+        if here is not None:
+            return None, self.after  # it lives: the call waits for a lock, or is slow
+        if silent_for >= self.silent_max:
+            return f"no answer for {silent_for:.0f} s, nor to a new connection", 0.0
+        return None, 0.0
+
+
+def _is_newer(other: Answer, here: Answer | None) -> bool:
+    if here is None or here.state is None or here.state.read_only or other.state is None:
+        return True
+    return other.state.rank > here.state.rank
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Await work that blocks, in a thread of its own: the loop's threads may all be busy with handlers."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[T] = loop.create_future()
+
+    def tell(result: T | None, fault: BaseException | None) -> None:
+        if ended.done():
+            return
+        if fault is not None:
+            ended.set_exception(fault)
+        else:
+            ended.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, fault = None, None
+        try:
+            result = work()
+        except BaseException as error:
+            fault = error
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+            loop.call_soon_threadsafe(tell, result, fault)
+
+    threading.Thread(target=run, daemon=True, name="faultline-look").start()
+    return await ended
