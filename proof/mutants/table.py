@@ -12,6 +12,7 @@ from proof.mutants import (
     of_one_key,
     of_ownership,
     of_refusals,
+    of_silence,
     of_the_api,
     of_the_cases,
     of_the_commit,
@@ -45,4 +46,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_one_key.MUTANTS,
     *of_before_the_key.MUTANTS,
     *of_messages.MUTANTS,
+    *of_silence.MUTANTS,
 )
