@@ -53,6 +53,12 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "each connection to a silent server is tried in turn",
+        "G10",
+        f"{HOSTS}::test_what_was_connected_to_a_server_before_it_was_given_up_is_not_used_again",
+        (hosts("            self._left_at[host] = monotonic()\n", ""),),
+    ),
+    Mutant(
         "a slow server that lives is left",
         "G10",
         f"{HOSTS}::test_a_second_look_waits_for_a_server_that_lives",

@@ -103,7 +103,7 @@ def test_another_cluster_has_epochs_of_its_own(known):
 
 def judged(known, monkeypatch, answers, silent_for=5.0, host=A):
     monkeypatch.setattr(known, "survey", lambda seconds: answers)
-    return SecondLook(known, host, here(2).state, 5.0, 8.0).judge(silent_for)
+    return SecondLook(known, host, here(2).state, 5.0, 8.0, 0.0).judge(silent_for)
 
 
 def test_a_second_look_waits_for_a_server_that_lives(known, monkeypatch):
@@ -122,6 +122,18 @@ def test_a_second_look_gives_up_a_server_that_answers_nobody_only_after_a_while(
     assert judged(known, monkeypatch, {B: here(2, read_only=True)}) == (None, 0.0)
     reason, _ = judged(known, monkeypatch, {B: here(2, read_only=True)}, 8.0)
     assert reason == "no answer for 8 s, nor to a new connection"
+
+
+def test_what_was_connected_to_a_server_before_it_was_given_up_is_not_used_again(known):
+    """Else each idle connection of a pool would cost a caller the whole patience."""
+    look = SecondLook(known, A, None, 5.0, 8.0, time.monotonic())
+    assert not look.is_stale
+
+    known.leave(A)
+
+    assert look.is_stale
+    assert not look._replace(host=B).is_stale
+    assert not look._replace(made_at=time.monotonic()).is_stale
 
 
 def test_a_dsn_of_several_hosts_finds_the_one_that_is_there(database):

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from contextlib import closing
+from typing import Any
 
 import psycopg
 import pytest
@@ -78,7 +79,7 @@ def test_an_async_store_finds_the_new_primary(pair):
 
 
 def test_a_store_finds_the_new_primary(pair):
-    found = []
+    found: list[Any] = []
 
     def ask():
         try:

@@ -20,7 +20,7 @@ C = TypeVar("C", bound=AsyncConnection[Any])
 UNHEARD_MILLISECONDS_MAX = 15_000
 """How long a sent call may stay unacknowledged; keepalives say nothing while one is under way."""
 _QUOTED = re.compile(r'"[^"]*"')
-STALE = "a server of a later epoch was seen since this connection was made"
+STALE = "the server was given up, or one of a later epoch seen, since this connection was made"
 SCHEMA_QUESTION = "select * from faultline.schema_version()"
 PID_QUESTION = "select pg_backend_pid()"
 

@@ -31,6 +31,9 @@ LOOK_AFTER_SECONDS_MIN: Final = 1.0
 SILENT_SECONDS_MAX: Final = 8.0
 """A call is given up after this long where its server does not answer the second look either."""
 
+LAST_LOOK_SECONDS: Final = 3.0
+"""How long before the end of its patience a call looks at the one host that there is."""
+
 LOOK_SECONDS: Final = 2.0
 """How long a second look waits for hosts that do not answer."""
 
@@ -39,6 +42,8 @@ GRACE_SECONDS: Final = 0.3
 
 ASK_AGAIN_SECONDS: Final = 0.5
 """Pause before a host that takes no writes is asked again: it may be promoted meanwhile."""
+
+JOIN_SECONDS_MIN: Final = 0.1
 
 FRESH_SECONDS: Final = 1.0
 """For this long a choice serves the next connections too: a pool makes several at once."""
@@ -176,6 +181,7 @@ class Hosts:
         self._lock = threading.Lock()
         self._survey: Survey | None = None
         self._chosen: tuple[str, float] | None = None
+        self._left_at: dict[str, float] = {}
 
     @property
     def are_many(self) -> bool:
@@ -184,7 +190,7 @@ class Hosts:
     def survey(self, seconds: float) -> dict[str, Answer]:
         """Ask all hosts at once; calls that come meanwhile share the answers."""
         with self._lock:
-            if self._survey is None or self._survey.is_over:
+            if self._survey is None or not self._survey.can_be_joined:
                 self._survey = Survey(self).start(seconds)
             survey = self._survey
         return survey.wait(seconds)
@@ -224,6 +230,15 @@ class Hosts:
                 "the server is an old primary: another one was promoted since, and was seen here"
             )
         EPOCHS.see(self.place, state)
+
+    def leave(self, host: str) -> None:
+        """A call gave this host up: what was connected to it before is not used again."""
+        with self._lock:
+            self._chosen = None
+            self._left_at[host] = monotonic()
+
+    def was_left_since(self, host: str, moment: float) -> bool:
+        return self._left_at.get(host, 0.0) > moment
 
     def forget(self) -> None:
         """The host chosen last is not the right one any more."""
@@ -279,6 +294,11 @@ class Survey:
     @property
     def is_over(self) -> bool:
         return self._seconds_left() <= 0
+
+    @property
+    def can_be_joined(self) -> bool:
+        """Not in its last moments: its threads may have ended when the wait is made longer."""
+        return self._seconds_left() > JOIN_SECONDS_MIN
 
     def wait(self, seconds: float) -> dict[str, Answer]:
         """What has been answered when one host can be chosen, or all have answered, or time is up."""
@@ -375,10 +395,19 @@ class SecondLook(NamedTuple):
     """None where the DSN has one host: there is nothing to compare it with."""
     after: float
     silent_max: float
+    made_at: float
+
+    @classmethod
+    def of(cls, hosts: Hosts, look_after: float, silent_max: float) -> Self:
+        """With one host there is no other to go to: it is looked at when it is about to be given up."""
+        after = look_after if hosts.are_many else max(look_after, silent_max - LAST_LOOK_SECONDS)
+        return cls(hosts, hosts.conninfo, None, after, silent_max, monotonic())
 
     @property
     def is_stale(self) -> bool:
-        """Whether a server of a later epoch was seen since this connection was made."""
+        """Whether its server was given up, or one of a later epoch seen, since this connection was made."""
+        if self.hosts.was_left_since(self.host, self.made_at):
+            return True
         return self.state is not None and EPOCHS.is_past(self.hosts.place, self.state)
 
     def judge(self, silent_for: float) -> tuple[str | None, float]:

@@ -82,7 +82,7 @@ class LeanConnection(AsyncConnection[Any]):
     ) -> Self:
         """Connect to the newest host that takes writes, and look twice at a call that is not answered."""
         hosts, options = _hosts_and_options(conninfo, options)
-        look = SecondLook(hosts, hosts.conninfo, None, look_after, silent_max)
+        look = SecondLook.of(hosts, look_after, silent_max)
         if not hosts.are_many:
             conn = await super().connect(hosts.conninfo, **options)
             conn.second_look = look
@@ -100,7 +100,7 @@ class LeanConnection(AsyncConnection[Any]):
         host = await in_thread(look.hosts.choose)
         conn = await super().connect(host, **options)
         try:
-            conn.second_look = look._replace(host=host)
+            conn.second_look = look._replace(host=host, made_at=monotonic())
             await conn._admit(conn.second_look)
         except BaseException:
             await conn.close()
@@ -119,7 +119,7 @@ class LeanConnection(AsyncConnection[Any]):
 
     @property
     def is_stale(self) -> bool:
-        """Whether a server of a later epoch was seen since: this one may be an old primary that woke up."""
+        """Whether its server was given up since, or may be an old primary that woke up."""
         return self.second_look is not None and self.second_look.is_stale
 
     @cached_property
@@ -192,7 +192,7 @@ class LeanConnection(AsyncConnection[Any]):
             reason, pause = await in_thread(lambda: look.judge(seconds))
             self._look_at = seconds + pause
             if reason is not None and talk.is_under_way:
-                look.hosts.forget()
+                look.hosts.leave(look.host)
                 self.hang_up(reason)
         finally:
             self._looking = None
@@ -283,7 +283,7 @@ class PlainConnection(Connection[Any]):
     ) -> Self:
         """Connect to the newest host that takes writes, and look twice at a call that is not answered."""
         hosts, options = _hosts_and_options(conninfo, options)
-        look = SecondLook(hosts, hosts.conninfo, None, look_after, silent_max)
+        look = SecondLook.of(hosts, look_after, silent_max)
         if not hosts.are_many:
             conn = super().connect(hosts.conninfo, **options)
             conn.second_look = look
@@ -301,7 +301,7 @@ class PlainConnection(Connection[Any]):
         host = look.hosts.choose()
         conn = super().connect(host, **options)
         try:
-            conn.second_look = look._replace(host=host)
+            conn.second_look = look._replace(host=host, made_at=monotonic())
             conn._admit(conn.second_look)
         except BaseException:
             conn.close()
@@ -320,7 +320,7 @@ class PlainConnection(Connection[Any]):
 
     @property
     def is_stale(self) -> bool:
-        """Whether a server of a later epoch was seen since: this one may be an old primary that woke up."""
+        """Whether its server was given up since, or may be an old primary that woke up."""
         return self.second_look is not None and self.second_look.is_stale
 
     def wait(self, gen: PQGen[T], interval: float = TICK_SECONDS, timeout: float | None = None) -> T:
@@ -348,7 +348,7 @@ class PlainConnection(Connection[Any]):
         """When to look again; OperationalError where the server is to be left."""
         reason, pause = look.judge(silent_for)
         if reason is not None and not is_readable(self.fileno()):
-            look.hosts.forget()
+            look.hosts.leave(look.host)
             self.close()  # or a rollback would wait for the same server
             raise OperationalError(reason)
         return monotonic() + pause
