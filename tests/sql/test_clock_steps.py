@@ -201,7 +201,9 @@ def test_what_is_locked_for_a_moment_of_the_step_is_moved_too(store, clock, db, 
 
 
 def _commit_while_a_round_waits(other, database):
-    waits = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()"
+    waits = (
+        "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()"
+    )
     with psycopg.connect(database, autocommit=True) as looking:
         for _ in range(500):
             if looking.execute(waits).fetchone()[0]:

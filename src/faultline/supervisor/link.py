@@ -44,7 +44,8 @@ class Link:
     def take(cls, fd: int) -> "Link":
         """Take over the descriptor the supervisor has left us; raises EOFError where it has gone already."""
         _go_with_supervisor()
-        # A Ctrl-C reaches us too; it is the supervisor's to tell. One that came since our start goes with this.
+        # A Ctrl-C reaches us too; it is the supervisor's to tell. One that came since our start goes with
+        # this.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         theirs = socket.socket(fileno=fd)

@@ -11,11 +11,15 @@ declare
   here  int;
 begin
   select * into known from faultline.settings;
-  select control.system_identifier into cluster from pg_control_system() as control;
   read_only := pg_is_in_recovery() or current_setting('transaction_read_only') = 'on';
 
   begin
-    here := ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int;
+    select control.system_identifier into cluster from pg_control_system() as control;
+  exception when others then
+    cluster := 0;
+  end;
+  begin
+    here := faultline.timeline();
   exception when others then
     here := known.timeline;   -- a standby, or a service that does not tell: the last one that was recorded
   end;
