@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,6 +47,15 @@ def start(database):
         process.communicate()
 
 
+def until_in_hand(address, *kinds):
+    """Return when the server says that it serves a request of each kind."""
+    wanted = [re.compile(rf'faultline_server_in_hand{{door="http",kind="{kind}"}} 1') for kind in kinds]
+    until = time.monotonic() + 60
+    while not all(one.search(told := httpx2.get(f"http://{address}/metrics").text) for one in wanted):
+        assert time.monotonic() < until, told
+        time.sleep(0.05)
+
+
 def test_sigterm_ends_long_polls_and_streams_at_once_and_then_the_server(start, store):
     process, address = start("--grace", "20s")
     job_id = enqueue(store)
@@ -60,7 +70,7 @@ def test_sigterm_ends_long_polls_and_streams_at_once_and_then_the_server(start, 
     threads = [threading.Thread(target=wait), threading.Thread(target=listen)]
     for thread in threads:
         thread.start()
-    time.sleep(0.5)
+    until_in_hand(address, "wait", "stream")
     process.send_signal(signal.SIGTERM)
     for thread in threads:
         thread.join(60)
