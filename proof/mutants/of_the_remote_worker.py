@@ -98,4 +98,9 @@ MUTANTS = (
         "tests/remote_worker/test_line.py::test_trouble_of_one_parcel_is_no_matter_of_the_others",
         (Patch("remote/outcomes.py", 'word = "unknown" if _leaves_open(said) else "unsent"', 'word = "unsent"'),),
     ),
+    Mutant(
+        "a beat gives up on a connection after 50 ms", "G5",
+        f"{FROZEN}::test_a_beat_waits_for_a_connection_over_a_slow_line",
+        (Patch("remote/channel.py", '"grpc.min_reconnect_backoff_ms", 5_000', '"grpc.min_reconnect_backoff_ms", 50'),),
+    ),
 )  # fmt: skip

@@ -25,7 +25,9 @@ OPTIONS: Final[list[tuple[str, Any]]] = [
     # When to try again is ours to say: a channel left to itself would sleep through a server's return.
     ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
+    # gRPC's name for the time that a connection may take to be made. Whoever asks has a bound of their own;
+    # 50 ms were less than a handshake takes over a long line, or with a busy machine.
+    ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # Not shared with others of this process: a broken one is thrown away, with all that it remembers.
     ("grpc.use_local_subchannel_pool", 1),
