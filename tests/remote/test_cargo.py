@@ -101,17 +101,18 @@ def _peak(process) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-@pytest.mark.parametrize("size", [MIB, 100_000, 10_000])
-def test_s7_asks_for_a_thousand_large_jobs_by_many_sessions_take_60_megabytes_at_most(process, store, size):
+@pytest.mark.parametrize("sizes", [[MIB], [100_000], [10_000], [MIB, 100, 100_000, 10_000]], ids=str)
+def test_s7_asks_for_a_thousand_large_jobs_by_many_sessions_take_60_megabytes_at_most(process, store, sizes):
     """Forty sessions ask eight times for a thousand jobs each, and read nothing for a while."""
     running, port, key = process
     others = [mint() for _ in range(4)]
     for other in others:
         store.run(calls.create_key(other.id, other.hash, other.id, ["work"]))
     keys = [key, *[other.text for other in others]] * 8
-    large = '{"a": "' + "x" * (size - 9) + '"}'
+    documents = ['{"a": "' + "x" * (size - 9) + '"}' for size in sizes]
+    times = min(40, 20 * MIB // sum(sizes))
     for _ in range(4):
-        store.run(calls.enqueue_many([new_job(args=large)] * min(40, 20 * MIB // size)))
+        store.run(calls.enqueue_many([new_job(args=args) for _ in range(times) for args in documents]))
 
     async def test() -> int:
         channels = [
