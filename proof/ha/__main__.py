@@ -1,12 +1,12 @@
 """`python -m proof.ha`: make a high-availability cluster, break it in every way, and judge what is left."""
 
 import argparse
+import contextlib
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -80,7 +80,7 @@ def run(asked: argparse.Namespace, programs: Programs) -> int:
     return EXITS[_show(played, len(wanted), folder, console)]
 
 
-@contextmanager
+@contextlib.contextmanager
 def _network() -> Iterator[None]:
     network.make()
     try:
@@ -109,13 +109,18 @@ def _play_all(
             played.append(stage.play(scenario, tell, server=asked.server))
             report.write(played, folder)
             tell(f"{played[-1].judgement.verdict}: {'; '.join(report.why(played[-1])) or 'everything holds'}")
-        if asked.keep:
-            _show(played, len(wanted), folder, console)
-            console.print(f"the cluster is up: {isolation.way_in()}; Ctrl-C ends it")
-            while True:
-                time.sleep(1)
+        if asked.keep and stage.has_cluster:
+            _hold(console)
     finally:
         stage.close()
+
+
+def _hold(console: Console) -> None:
+    """--keep: the cluster stays up until Ctrl-C."""
+    console.print(f"the cluster is up: {isolation.way_in()}; Ctrl-C ends it and shows the tables")
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(1)
 
 
 def _show(played: Sequence[Played], wanted: int, folder: Path, console: Console) -> str:

@@ -1,5 +1,6 @@
 """Restores under load: from a base backup to a moment, and of copies of the data folder."""
 
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -40,7 +41,11 @@ class Alone(Ground):
             return str(conn.info.host)
 
     def close(self) -> None:
+        """End the servers; their logs stay, their data does not."""
         self.processes.kill_all()
+        for folder in self.home.iterdir():
+            if folder.is_dir():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 class OnRestore(Alone):

@@ -48,6 +48,10 @@ class Stage:
         self._cluster.configure(failsafe_mode=scenario.settings.get("failsafe_mode"))
         return OnCluster(self._cluster)
 
+    @property
+    def has_cluster(self) -> bool:
+        return self._cluster is not None
+
     def close(self) -> None:
         """End the cluster; its logs stay, its data does not."""
         if self._cluster is not None:
