@@ -75,7 +75,7 @@ def _findings(facts: Facts, expected: Expected) -> Iterator[Finding]:
     yield from _noise(facts)
     tracebacks = [who for who, log in facts.logs.items() for line in log if line.traceback]
     yield _none("tracebacks", tracebacks)
-    yield _none("would not stop", [who for who, code in facts.exits.items() if isinstance(code, str)])
+    yield _none("processes", [each for each in facts.exits.items() if isinstance(each[1], str)])
     yield Finding("drained", "yes" if facts.drained else "no", facts.drained)
     yield Finding("audit", facts.audit, facts.audit == 0)
     agrees = facts.audit_lost is None or facts.audit_lost == len({ack.id for ack in lost})

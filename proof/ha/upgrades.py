@@ -95,14 +95,14 @@ class OnLogical(Alone):
 
 
 def switch(ground: OnLogical, load: Load) -> Iterator[Step]:
-    yield from _switch(ground, sequences=True)
+    yield from _switch(ground, load, sequences=True)
 
 
 def switch_without_sequences(ground: OnLogical, load: Load) -> Iterator[Step]:
-    yield from _switch(ground, sequences=False)
+    yield from _switch(ground, load, sequences=False)
 
 
-def _switch(ground: OnLogical, *, sequences: bool) -> Iterator[Step]:
+def _switch(ground: OnLogical, load: Load, *, sequences: bool) -> Iterator[Step]:
     old, new = ground.old, ground.new
     old.ask("alter system set default_transaction_read_only = on")
     old.ask("select pg_reload_conf()")
@@ -117,3 +117,17 @@ def _switch(ground: OnLogical, *, sequences: bool) -> Iterator[Step]:
     new.ask("drop subscription everything")
     new.ask(f"alter role {OWNER} login", database="postgres")
     yield Step("the new server takes writes")
+    time.sleep(3)
+    yield Step(_come_late(ground, load))
+
+
+def _come_late(ground: OnLogical, load: Load) -> str:
+    """A queue and a worker that were not there before the switch: both take new numbers."""
+    words = ("enqueue", "plain", '{"n": 0, "ms": 0}', "--queue", "late")
+    work = ("worker", "proof.ha.shop:app", "--queues", "late", "--until-empty", "--log", "json")
+    for what, command in (("queue", words), ("worker", work)):
+        code, said = ground.faultline(*command)
+        if code:
+            load.exits[f"a new {what}"] = f"exit code {code}: {said.strip().splitlines()[-1][:200]}"
+            return f"a new {what} is refused"
+    return "a new queue and a new worker are taken"

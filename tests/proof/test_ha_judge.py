@@ -65,7 +65,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "slowest call s": {"acks": [*sound().acks, ack(9, id=None, error="CannotConnect", call=15.1)]},
     "log lines/5 s": {"logs": {"multi": [LogLine(105.0, True, False)] * 9}},
     "tracebacks": {"logs": {"multi": [LogLine(90.0, True, True)]}},
-    "would not stop": {"exits": {"multi": "would not stop in 45 s"}},
+    "processes": {"exits": {"multi": "would not stop in 45 s"}},
     "drained": {"drained": False},
     "audit": {"audit": 1},
     "audit --ids": {"audit_lost": 2},
