@@ -69,6 +69,8 @@ class Facts:
     rows: Rows = NO_ROWS
     logs: Mapping[str, Sequence[LogLine]] = field(default_factory=dict)
     exits: Mapping[str, int | str] = field(default_factory=dict)
+    workers: Sequence[str] = ()
+    producers: Sequence[str] = ()
     pinned: Sequence[str] = ()
     """Workers that know one server only, and have no way to a newer primary."""
     lossy: tuple[float, float] | None = None

@@ -75,7 +75,9 @@ def _findings(facts: Facts, expected: Expected) -> Iterator[Finding]:
     yield from _noise(facts)
     tracebacks = [who for who, log in facts.logs.items() for line in log if line.traceback]
     yield _none("tracebacks", tracebacks)
-    yield _none("processes", [each for each in facts.exits.items() if isinstance(each[1], str)])
+    yield _none(
+        "processes", [(who, code) for who, code in facts.exits.items() if code and who not in facts.pinned]
+    )
     yield Finding("drained", "yes" if facts.drained else "no", facts.drained)
     yield Finding("audit", facts.audit, facts.audit == 0)
     agrees = facts.audit_lost is None or facts.audit_lost == len({ack.id for ack in lost})
@@ -167,8 +169,8 @@ def _recovery(facts: Facts) -> Iterator[Finding]:
         return
     commits = [(note.t, note.who) for note in facts.notes if note.what == "committed"]
     answers = [(ack.t, ack.who) for ack in facts.acks if ack.id is not None]
-    for seen in (commits, answers):
-        for who in sorted({who for _, who in seen} - {*facts.pinned, "retry-1", "retry-2"}):
+    for seen, names in ((commits, facts.workers), (answers, facts.producers)):
+        for who in (name for name in names if name not in facts.pinned):
             bound = MULTI_SECONDS_MAX if who in ("multi", "p-multi", "p-keyed") else WAY_SECONDS_MAX
             after = [t - facts.since for t, other in seen if other == who and t > facts.since]
             seconds = round(min(after), 1) if after else None

@@ -123,6 +123,7 @@ def _facts(load: Load, course: _Course, changes: list[Promotion]) -> Facts:
     return Facts(
         began=course.began, promotions=[change.t for change in changes], acks=acks,
         notes=read_notes(load.notes), rows=rows, logs=logs, exits=load.exits,
+        workers=load.workers, producers=load.producers,
         pinned=[name for name, way in ground.workers.items() if way.pinned], lossy=course.lossy,
         void=[what for _, what in course.marked(VOID)], drained=course.drained,
         audit=code, audit_lost=_audit_lost(ground, kept, load.folder),

@@ -35,6 +35,8 @@ def sound() -> Facts:
         rows=Rows({1: (1, "succeeded"), 2: (2, "succeeded")}, {1: 1, 2: 1}, {"succeeded": 2}, {}),
         logs={"multi": [LogLine(105.0, True, False)]},
         exits={"multi": 0},
+        workers=["multi", "only-a"],
+        producers=["p-multi"],
         pinned=["only-a"],
         lossy=(BEGAN, 130.0),
         audit_lost=0,
@@ -82,6 +84,12 @@ def test_each_wrong_is_found_alone(name: str):
 
 def test_a_way_that_never_works_again_is_broken():
     assert broken(replace(sound(), notes=[start(1, 111.0, 5, what="committed")])) == ["multi s"]
+    assert broken(replace(sound(), workers=["multi", "only-a", "remote"])) == ["remote s"]
+
+
+def test_a_process_that_fails_is_broken_unless_it_has_no_way_to_the_database():
+    assert broken(replace(sound(), exits={"multi": 0, "only-a": 1})) == []
+    assert broken(replace(sound(), exits={"remote": 1})) == ["processes"]
 
 
 def test_losses_are_allowed_in_the_lossy_window_of_an_asynchronous_scenario_only():
