@@ -119,7 +119,8 @@ def tokens_backwards(facts: Facts) -> list[tuple[str, int, int]]:
 
     Of one job, at once. Of different jobs, once a newer primary was reachable, where the other was seen
     before this one was claimed: the ledger tells when. What a lost history claimed is in no ledger: there the
-    other start was more than five seconds earlier. A worker that knows one server has no way to a newer one.
+    other start was more than five seconds earlier. A worker that knows one server has no way to a newer one,
+    and may start late what the old one gave it: then the token is what refuses it outside.
     """
     starts = sorted(note for note in facts.notes if note.what == "start")
     times = [note.t for note in starts]
@@ -127,11 +128,11 @@ def tokens_backwards(facts: Facts) -> list[tuple[str, int, int]]:
     found, of_job = [], dict[tuple[int, int], int]()
     for note in starts:
         known = of_job.get((note.id, note.n), -1)
-        if facts.promotions and note.t > facts.promotions[0] and note.who not in facts.pinned:
+        if facts.promotions and note.t > facts.promotions[0]:
             token, who = _seen_before(note, facts, times, highest)
             # The jobs of one claim share its token.
             known = max(known, token - 1 if who == note.who else token)
-        if note.token <= known:
+        if note.token <= known and note.who not in facts.pinned:
             found.append((note.who, note.token, known))
         of_job[note.id, note.n] = max(of_job.get((note.id, note.n), -1), note.token)
     return found

@@ -161,9 +161,13 @@ def test_where_the_ledger_knows_the_claim_its_moment_counts():
 
 
 def test_tokens_of_one_job_never_go_back():
-    for who in ("multi", "only-a"):
-        notes = [start(1, 101.0, 50), start(1, 102.0, 50, who=who)]
-        assert tokens_backwards(replace(sound(), notes=notes)) == [(who, 50, 50)]
+    again = [start(1, 101.0, 50), start(1, 102.0, 50)]
+    assert tokens_backwards(replace(sound(), notes=again)) == [("multi", 50, 50)]
+
+    by_a_pinned_worker = [start(1, 101.0, 50), start(1, 102.0, 49, who="only-a")]
+    assert tokens_backwards(replace(sound(), notes=by_a_pinned_worker)) == []
+    after_one = [start(1, 119.0, 50, who="only-a"), start(2, 125.0, 50)]
+    assert tokens_backwards(replace(sound(), notes=after_one)) == [("multi", 50, 50)]
 
     of_another_history = [start(1, 101.0, 50), start(2, 102.0, 49, id=1)]
     assert tokens_backwards(replace(sound(), notes=of_another_history)) == []
