@@ -6,7 +6,10 @@ TOGETHER = "tests/promises/test_07_effects_commit_with_the_transition.py"
 UNKNOWN = "tests/promises/test_08_rows_answer_for_unknown_outcomes.py"
 DURABLE = "tests/promises/test_09_what_matters_is_durable.py"
 FOUND = "tests/promises/test_11_a_job_on_the_move_is_found.py"
+ANSWERED = "tests/promises/test_09_what_is_answered_is_durable.py"
 KEYS = "tests/sql/test_keys.py"
+
+READ_DURABLY = "perform faultline.read_durably();"
 
 TWO_STATEMENTS = """\
     insert into faultline.keys (scope, key, job_id, request, keep_for)
@@ -134,6 +137,65 @@ MUTANTS = (
         "an enqueue may be lost in a crash", "G1",
         f"{DURABLE}::test_what_is_too_low_is_raised_inside_the_transaction_and_no_longer",
         (sql("enqueue_many", "  perform faultline.be_durable();\n", ""),),
+    ),
+    *(
+        Mutant(
+            f"{what} is told before a standby has it", "G1",
+            f"{ANSWERED}::test_an_answer_from_rows_waits_for_the_standby",
+            (sql(verb, READ_DURABLY, "null;"),),
+        )
+        for what, verb in (
+            ("a key that is found", "take_key"), ("the outcome of a lease", "outcome"),
+            ("a claim that is asked for again", "claimed_again"), ("a second cancel", "cancel"),
+            ("a second replay", "replay_many"), ("a second revocation", "revoke_key"),
+            ("an end that was waited for", "get_job"),
+        )
+    ),
+    Mutant(
+        "an answer from rows waits for the standbys only where the session would", "G1",
+        f"{ANSWERED}::test_an_answer_from_rows_waits_for_the_standby",
+        (sql("read_durably", "    perform faultline.be_durable();\n", ""),),
+    ),
+    Mutant(
+        "an answer from rows takes a number and writes nothing", "G1",
+        f"{ANSWERED}::test_an_answer_from_rows_waits_for_the_standby",
+        (sql("read_durably", "pg_logical_emit_message(true, 'faultline', ''::text)", "pg_current_xact_id()"),),
+    ),
+    Mutant(
+        "an answer from rows writes where nothing can be written", "G1",
+        f"{ANSWERED}::test_where_nothing_can_be_written_a_result_is_told_as_it_stands",
+        (sql("read_durably", " and current_setting('transaction_read_only') = 'off'", ""),),
+    ),
+    Mutant(
+        "an answer from rows writes where there is no standby", "G1",
+        f"{ANSWERED}::test_without_synchronous_standbys_an_answer_writes_nothing",
+        (sql("read_durably", "current_setting('synchronous_standby_names') <> ''", "true"),),
+    ),
+    Mutant(
+        "a result is given before a standby has it", "G1",
+        f"{ANSWERED}::test_a_result_is_given_once_a_standby_has_it",
+        (Patch(
+            "client/handle.py", 'self._sender.run(calls.get_confirmed(self.id), "result")',
+            'self._sender.run(calls.get(self.id), "result")',
+        ),),
+    ),
+    Mutant(
+        "an awaited result is given before a standby has it", "G1",
+        f"{ANSWERED}::test_a_result_is_given_once_a_standby_has_it",
+        (Patch(
+            "client/handle.py", "self._sender.arun(calls.get_confirmed(self.id))",
+            "self._sender.arun(calls.get(self.id))",
+        ),),
+    ),
+    Mutant(
+        "over HTTP an end that was waited for is told before a standby has it", "G1",
+        "tests/api/test_asking_again.py::test_an_end_that_was_waited_for_is_told_once_a_standby_has_it",
+        (Patch("api/routes/jobs.py", ", confirmed=True", ""),),
+    ),
+    Mutant(
+        "over gRPC an end that was waited for is told before a standby has it", "G1",
+        "tests/remote/test_asking_again.py::test_an_end_that_was_waited_for_is_told_once_a_standby_has_it",
+        (Patch("remote/serving/jobs.py", "calls.get_confirmed(request.id)", "calls.get(request.id)"),),
     ),
     Mutant(
         "a job that moved is not looked for again", "G12",

@@ -103,3 +103,4 @@ def check_that_nothing_is_answered_from_a_standby(dsn, lease):
         for call in asked:
             with pytest.raises(errors.ReadOnlyServer):
                 Store.run_in(conn, call)
+        assert Store.run_in(conn, calls.get_confirmed(lease.job_id)) is not None  # a look, as it stands there

@@ -98,13 +98,13 @@ async def outline_for(desk: Desk, caller: Caller, scope: str, job_id: int) -> Ou
     return found(outline, job_id)
 
 
-async def job_for(desk: Desk, caller: Caller, scope: str, job_id: int) -> JobInfo:
+async def job_for(desk: Desk, caller: Caller, scope: str, job_id: int, *, confirmed: bool = False) -> JobInfo:
     """The job; one of a queue the caller may not see is, in the same words, not there.
 
     Its args and result are JSON text: to read a mebibyte and write it again held the loop for a fifth of a
     second, and a hundred such reads of one key every heartbeat for as long as they lasted.
     """
-    job = await desk.run(calls.get_unread(job_id))
+    job = await desk.run(calls.get_unread(job_id, confirmed=confirmed))
     if job is not None and not caller.may(scope, job.queue):
         job = None
     return found(job, job_id)

@@ -55,11 +55,12 @@ class Handle(Generic[R]):
         """Wait for the job to end and give what its handler returned.
 
         Raises JobDead or JobCancelled when it ended otherwise, and WaitTimeout when it has not ended in
-        time (seconds, or a timedelta; without one it waits for ever).
+        time (seconds, or a timedelta; without one it waits for ever). With synchronous replication the end is
+        told once a standby has it, as the answer to a write is; `info` tells what stands on this server.
         """
         refuse_in_a_loop("result")
         for pause in _pauses(self.id, timeout):
-            info = self.info()
+            info = found(self._sender.run(calls.get_confirmed(self.id), "result"), self.id)
             if info.state.ended:
                 return self._read(info)
             time.sleep(pause)
@@ -68,7 +69,7 @@ class Handle(Generic[R]):
     async def aresult(self, timeout: timedelta | float | None = None) -> R:
         """Wait for the job to end and give what its handler returned; raises as `result` does."""
         for pause in _pauses(self.id, timeout):
-            info = await self.ainfo()
+            info = found(await self._sender.arun(calls.get_confirmed(self.id)), self.id)
             if info.state.ended:
                 return self._read(info)
             await asyncio.sleep(pause)
@@ -117,8 +118,8 @@ def found(info: J | None, job_id: int) -> J:
     """The job, or JobNotFound."""
     if info is None:
         raise JobNotFound(
-            f"there is no trace of job {job_id}: it never existed here, its record was pruned, or it "
-            "succeeded in a queue that keeps nothing"
+            f"there is no trace of job {job_id}: it never existed here, its record was pruned, it succeeded "
+            "in a queue that keeps nothing, or a failover lost it"
         )
     return info
 

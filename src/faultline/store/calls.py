@@ -290,9 +290,15 @@ def get(job_id: int) -> Call[JobInfo | None]:
     return Call("get_job", {"job_id": job_id}, read=rows.maybe_job)
 
 
-def get_unread(job_id: int) -> Call[JobInfo | None]:
-    """The same with args and result as JSON text, for whoever only passes them on."""
-    return Call("get_job", {"job_id": job_id}, read=rows.maybe_job, raw_documents=True)
+def get_confirmed(job_id: int) -> Call[JobInfo | None]:
+    """The same for whoever waits for its end: one that is told is as durable as if it were written now."""
+    return Call("get_job", {"job_id": job_id, "confirmed": True}, read=rows.maybe_job)
+
+
+def get_unread(job_id: int, *, confirmed: bool = False) -> Call[JobInfo | None]:
+    """The same with args and result as JSON text, for callers that only pass them on."""
+    asked = {"job_id": job_id, "confirmed": confirmed}
+    return Call("get_job", asked, read=rows.maybe_job, raw_documents=True)
 
 
 def outline(job_id: int) -> Call[Outline | None]:

@@ -100,7 +100,7 @@ async def wait(
     outline = await outline_for(desk, caller, "read", job_id)
     if not JobState(outline.state).ended:
         await desk.waits.end_of(job_id, min(seconds, desk.config.limits.wait_seconds_max))
-    return as_json(models.view(await job_for(desk, caller, "read", job_id)))
+    return as_json(models.view(await job_for(desk, caller, "read", job_id, confirmed=True)))
 
 
 @router.get("/jobs/{job_id}/ledger")

@@ -24,6 +24,7 @@ from faultline.rpc.v1 import client_pb2, client_pb2_grpc
 from faultline.server.pacing import Pacing
 from faultline.server.waits import Waits
 from faultline.store import calls
+from faultline.store.call import Call
 from faultline.store.rows import Outline
 from faultline.store.run import AsyncStore
 from faultline.worker.settle import as_text
@@ -75,7 +76,7 @@ class JobsService(client_pb2_grpc.JobsServicer):
     async def Get(
         self, request: client_pb2.GetRequest, caller: Caller, context: Context
     ) -> client_pb2.JobInfo:
-        return await self._tell(request.id, caller, context)
+        return await self._tell(calls.get_unread(request.id), caller, context)
 
     @writes_itself
     @unary("read", WAIT)
@@ -87,7 +88,7 @@ class JobsService(client_pb2_grpc.JobsServicer):
         if not JobState((await self._outline(request.id, caller, "read")).state).ended:
             longest = self._config.client_wait_seconds_max
             await self.waits.end_of(request.id, min(request.wait_ms / 1000, left, longest))
-        return await self._tell(request.id, caller, context)
+        return await self._tell(calls.get_unread(request.id, confirmed=True), caller, context)
 
     @unary("operate")
     async def Cancel(
@@ -102,14 +103,14 @@ class JobsService(client_pb2_grpc.JobsServicer):
             await self._store.run(calls.wake_cancelled([request.id]))
         return client_pb2.CancelResponse()
 
-    async def _tell(self, job_id: int, caller: Caller, context: Context) -> client_pb2.JobInfo:
+    async def _tell(self, look: Call[JobInfo | None], caller: Caller, context: Context) -> client_pb2.JobInfo:
         """Write a job's facts, which may weigh 2 MiB, where there is room for them: many are left unread."""
         left = min(context.time_remaining() or 0.0, READ_SECONDS_MAX)
         load = await self.answers.room(caller.key_id or caller.name, time.monotonic() + left * ANSWER_SHARE)
         if load is None:
             raise TurnedAway(TOO_MANY, "too many answers wait to be read; read them, and ask again")
         try:
-            answer = _message(await self._find(job_id, caller, "read"))
+            answer = _message(await self._find(look, caller, "read"))
             load.shrink(answer.ByteSize())
             await self._write(answer, load, context)
             return answer
@@ -130,11 +131,11 @@ class JobsService(client_pb2_grpc.JobsServicer):
             writing.cancel()
             raise
 
-    async def _find(self, job_id: int, caller: Caller, scope: str) -> JobInfo:
+    async def _find(self, look: Call[JobInfo | None], caller: Caller, scope: str) -> JobInfo:
         """The job, if it is in a queue of the caller's; of any other it says the same as of none."""
-        info = await self._store.run(calls.get_unread(job_id))
+        info = await self._store.run(look)
         if info is None or not caller.may(scope, info.queue):
-            raise JobNotFound(f"there is no trace of job {job_id}")
+            raise JobNotFound(f"there is no trace of job {look.args['job_id']}")
         return info
 
     async def _outline(self, job_id: int, caller: Caller, scope: str) -> Outline:

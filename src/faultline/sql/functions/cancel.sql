@@ -17,6 +17,7 @@ begin
   elsif place = 'later' then
     held := faultline.fetch_later(cancel.job_id);
   elsif faultline.state_of(cancel.job_id) = 'cancelled' then
+    perform faultline.read_durably();
     return;   -- twice is once
   else
     raise exception 'job % is %, it cannot be cancelled', cancel.job_id, faultline.state_of(cancel.job_id)

@@ -11,6 +11,7 @@ set enable_seqscan = on
 as $$
 #variable_conflict use_column
 begin
+  perform faultline.read_durably();
   return query
   select job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text, lane.queue::text,
          job.args::text, job.key::text, job.created_at, job.lease_for::interval, job.timeout::interval, job.retry::text,

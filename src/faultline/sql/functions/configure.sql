@@ -8,6 +8,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform faultline.be_durable();
   update faultline.settings as setting
   set default_lease    = coalesce(configure.default_lease, setting.default_lease),
       ledger_retention = coalesce(configure.ledger_retention, setting.ledger_retention),

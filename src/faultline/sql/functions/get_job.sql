@@ -1,6 +1,6 @@
 -- One job as it stands now; no row when there is none. Unlike in a list, `damage` tells of documents of any length: one that is
--- there and was not read is none.
-create function faultline.get_job(job_id bigint)
+-- there and was not read is none. With `confirmed`, an end that it tells is as durable as if it were written now: for whoever waited for it.
+create function faultline.get_job(job_id bigint, confirmed boolean default false)
 returns setof faultline.jobs
 language plpgsql
 security definer
@@ -29,6 +29,9 @@ begin
       ) as kept
       limit 1;
       job.damage := unread;
+    end if;
+    if get_job.confirmed and job.state in ('succeeded', 'dead', 'cancelled') then
+      perform faultline.read_durably();
     end if;
     return next job;
   end loop;

@@ -6,6 +6,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform faultline.be_durable();
   insert into faultline.queues (name, keep) values (keep.queue, keep.what)
   on conflict (name) do update set keep = excluded.keep;
   update faultline.lanes as lane set keep = keep.what where lane.queue = keep.queue;

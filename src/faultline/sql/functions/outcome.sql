@@ -26,6 +26,9 @@ begin
     and entry.slot in (0, outcome.token)
     and entry.token = outcome.token
     and entry.claim = outcome.claim;
+  if found then
+    perform faultline.read_durably();
+  end if;
   return coalesce(ended::text, 'gone');
 end;
 $$;

@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin
+  perform faultline.be_durable();
   return query
   select noted.reason, noted.current_token
   from faultline.note_refusals(array[refused.job_id], array[refused.token], refused.worker, faultline.now(),

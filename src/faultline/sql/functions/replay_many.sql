@@ -22,6 +22,9 @@ begin
     order by job.id
     limit replay_many.most
     for update of job skip locked);
+  if cardinality(chosen) = 0 then
+    perform faultline.read_durably();   -- all of them may have been raised by a call that was never answered
+  end if;
   for raised in select * from faultline.raise_dead(chosen) loop
     perform faultline.note_act('replay_many', raised.id, raised.queue);
     id := raised.id;

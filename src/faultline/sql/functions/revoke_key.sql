@@ -21,6 +21,8 @@ begin
   elsif not exists (select from faultline.api_keys as key where key.id = revoke_key.id) then
     raise exception 'there is no API key %', quote_literal(revoke_key.id)
       using errcode = 'LS003', hint = 'See `faultline keys list`.';
+  else
+    perform faultline.read_durably();
   end if;
   return query select * from faultline.key_list as key where key.id = revoke_key.id;
 end;

@@ -36,6 +36,7 @@ begin
               detail = json_build_object('job_id', held.job_id::text)::text,
               hint = 'Send the same task and args to get that job back, or use another key.';
     else
+      perform faultline.read_durably();   -- whoever made it may never have been answered
       return held.job_id;
     end if;
   end loop;
