@@ -9,7 +9,6 @@ from psycopg import AsyncConnection
 from faultline.access.caller import Caller
 from faultline.store import calls
 from faultline.store.call import Call
-from faultline.store.faults import named_errors
 from faultline.store.run import AsyncStore
 
 T = TypeVar("T")
@@ -35,9 +34,7 @@ async def acting(store: AsyncStore, caller: Caller, reason: str | None = None) -
 
     Wake-ups belong behind the block: a NOTIFY inside it makes commits wait for each other.
     """
-    async with store.connection() as conn:
-        with named_errors():
-            async with conn.transaction():
-                act = Acting(conn)
-                await act.run(calls.act_as(caller.actor, reason))
-                yield act
+    async with store.transaction() as conn:
+        act = Acting(conn)
+        await act.run(calls.act_as(caller.actor, reason))
+        yield act

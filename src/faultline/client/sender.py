@@ -17,7 +17,6 @@ from faultline.failpoints import reach
 from faultline.job import NewJob
 from faultline.store import calls
 from faultline.store.call import Call
-from faultline.store.faults import named_errors
 from faultline.telemetry import emit, tracing
 
 T = TypeVar("T")
@@ -91,9 +90,7 @@ class Sender:
         with (
             traced.bulk_in_span(bulk),
             _bulk_unknown_when_unanswered(bulk),
-            store.connection() as conn,
-            named_errors(),
-            conn.transaction(),
+            store.transaction() as conn,
         ):
             for ids in store.run_each(conn, bulk.calls()):
                 bulk.add(ids)
@@ -106,11 +103,9 @@ class Sender:
         """Put many jobs in their queues, all of them or none."""
         store, bulk = self._stores.of_this_loop(), Bulk(jobs)
         with traced.bulk_in_span(bulk), _bulk_unknown_when_unanswered(bulk):
-            async with store.connection() as conn:
-                with named_errors():
-                    async with conn.transaction():
-                        async for ids in store.run_each(conn, bulk.calls()):
-                            bulk.add(ids)
+            async with store.transaction() as conn:
+                async for ids in store.run_each(conn, bulk.calls()):
+                    bulk.add(ids)
         _tell_many(bulk)
         for queue in bulk.due_queues:
             await self.ahint(queue)

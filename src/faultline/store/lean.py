@@ -35,6 +35,7 @@ from faultline.store.hosts import (
     in_thread,
 )
 from faultline.store.spoken import Message, Spoken, Take
+from faultline.store.turned import Watched
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ _READABLE: Final = int(Ready.R)  # the same numbers in Wait; as plain ints they 
 _WRITABLE: Final = int(Ready.W)
 
 
-class LeanConnection(AsyncConnection[Any]):
+class LeanConnection(Watched, AsyncConnection[Any]):
     """Listens to its socket once a call; the driver does it anew, with a timer, for each 8 kB of a reply.
 
     The timer is there to notice Ctrl-C, of which asyncio tells by itself.
@@ -267,7 +268,7 @@ class Cutter:
             self._socket.close()
 
 
-class PlainConnection(Connection[Any]):
+class PlainConnection(Watched, Connection[Any]):
     """The driver's own, which waits cheaply enough, with calls that need no cursor."""
 
     second_look: SecondLook | None = None

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
-from typing import Any
+from time import monotonic
+from typing import Any, Final
 
 import psycopg
 
@@ -11,6 +12,9 @@ from faultline.errors import FaultlineError
 from faultline.store.connect import aconnect
 from faultline.store.faults import named_errors
 from faultline.store.lean import LOOK_AGAIN_SECONDS, Heard, LeanConnection
+
+ASK_EVERY_SECONDS: Final = 5.0
+"""A server that was the primary is told of no new job: whoever listens there hears nothing any more."""
 
 Wakes = Callable[[Heard, Callable[[], float]], Coroutine[Any, Any, None]]
 """Where wake-ups come from: given whom to tell, and how long to pause after trouble."""
@@ -28,9 +32,13 @@ async def listen(dsn: str, heard: Heard, pause: Callable[[], float]) -> None:
                 lost = asyncio.Event()
                 with named_errors():
                     await conn.listen(heard, lost.set)
-                while not lost.is_set() and not conn.is_stale:
+                asked_at = monotonic()
+                while not (lost.is_set() or conn.is_stale or conn.has_turned):
                     conn.look()
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(lost.wait(), LOOK_AGAIN_SECONDS)
+                    if monotonic() - asked_at > ASK_EVERY_SECONDS:
+                        await conn.execute("")  # with its reply a server tells that it has turned read-only
+                        asked_at = monotonic()
         heard(None)
         await asyncio.sleep(pause())

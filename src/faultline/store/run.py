@@ -19,13 +19,14 @@ from psycopg.errors import InternalError_
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
-from faultline.errors import CannotConnect, DatabaseError
+from faultline.errors import CannotConnect, DatabaseError, ReadOnlyServer
 from faultline.store.arrays import teach
 from faultline.store.call import Call
 from faultline.store.connect import acheck_lent, aconnect, agreet, check_lent, connect, conninfo, greet
 from faultline.store.faults import named_errors, was_swapped
 from faultline.store.lean import LeanConnection, PlainConnection
 from faultline.store.loaders import teach_raw
+from faultline.store.turned import refused_by_server
 from faultline.store.turns import Place, Turns
 from faultline.telemetry.pools import pool_name
 
@@ -62,25 +63,34 @@ class Store:
         self._connections_max = connections_max
         self._pool: ConnectionPool[PlainConnection] | None = None
         self._opening = Lock()
+        self._left_at = 0.0
 
     def run(self, call: Call[T], hint: Call[Any] | None = None) -> T:
-        """Carry one call, in a transaction of its own; a hint, if given, right behind its commit."""
-        with self.connection() as conn:
-            return self._run(conn, call, hint)
+        """Carry one call, in a transaction of its own; a hint, if given, right behind its commit.
+
+        Where a server turned read-only nothing was written: it is tried once more, over a new connection.
+        """
+        try:
+            return self._run(POOL_WAIT_SECONDS, call, hint)
+        except ReadOnlyServer as refused:
+            try:
+                return self._run(POOL_WAIT_SECONDS, call, hint)
+            except CannotConnect as away:  # as before: there is no other server yet
+                raise refused from away
 
     def run_again(self, call: Call[T], hint: Call[Any] | None = None) -> T:
         """Carry a call whose first try was not answered; waits less for a connection: time has passed."""
-        with self._borrowed(SECOND_TRY_SECONDS) as conn:
-            return self._run(conn, call, hint)
+        return self._run(SECOND_TRY_SECONDS, call, hint)
 
-    def _run(self, conn: PlainConnection, call: Call[T], hint: Call[Any] | None) -> T:
-        for _ in range(SWAPS_MAX):
-            try:
-                return self._carry(conn, call, hint)
-            except InternalError_ as fault:
-                if not was_swapped(fault):
-                    raise
-        return self._carry(conn, call, hint)
+    def _run(self, wait: float, call: Call[T], hint: Call[Any] | None) -> T:
+        with self._borrowed(wait) as conn:
+            for _ in range(SWAPS_MAX):
+                try:
+                    return self._carry(conn, call, hint)
+                except InternalError_ as fault:
+                    if not was_swapped(fault):
+                        raise
+            return self._carry(conn, call, hint)
 
     def _carry(self, conn: PlainConnection, call: Call[T], hint: Call[Any] | None) -> T:
         if self._prepare:
@@ -126,8 +136,23 @@ class Store:
             conn = self._lend(pool, wait)
         try:
             yield conn
+        except BaseException as error:
+            conn.refuses_writes |= refused_by_server(error)
+            raise
         finally:
+            if conn.is_to_be_left and conn.made_at > self._left_at:
+                self._left_at = monotonic()
+                pool.drain()  # and its neighbours with it, which have the same server
             pool.putconn(conn)
+
+    @contextmanager
+    def transaction(self) -> Iterator[PlainConnection]:
+        """A transaction on a connection of the pool; not on one whose server has turned read-only."""
+        for is_last in (False, True):
+            with self.connection() as conn, named_errors(), conn.transaction():
+                if is_last or not conn.has_turned:  # told with the reply to BEGIN
+                    yield conn
+                    return
 
     @staticmethod
     def _lend(pool: ConnectionPool[PlainConnection], wait: float) -> PlainConnection:
@@ -191,6 +216,7 @@ class AsyncStore:
         self._connections_max = connections_max
         self._pool: AsyncConnectionPool[LeanConnection] | None = None
         self._turns = turns
+        self._left_at = 0.0
 
     @property
     def listens(self) -> bool:
@@ -201,23 +227,31 @@ class AsyncStore:
         return self._prepare is not False
 
     async def run(self, call: Call[T], hint: Call[Any] | None = None) -> T:
-        """Carry one call, in a transaction of its own; a hint, if given, right behind its commit."""
-        async with self.connection() as conn:
-            return await self._run(conn, call, hint)
+        """Carry one call, in a transaction of its own; a hint, if given, right behind its commit.
+
+        Where a server turned read-only nothing was written: it is tried once more, over a new connection.
+        """
+        try:
+            return await self._run(POOL_WAIT_SECONDS, call, hint)
+        except ReadOnlyServer as refused:
+            try:
+                return await self._run(POOL_WAIT_SECONDS, call, hint)
+            except CannotConnect as away:
+                raise refused from away
 
     async def run_again(self, call: Call[T], hint: Call[Any] | None = None) -> T:
         """Carry a call whose first try was not answered; waits less for a connection: time has passed."""
-        async with self._borrowed(SECOND_TRY_SECONDS) as conn:
-            return await self._run(conn, call, hint)
+        return await self._run(SECOND_TRY_SECONDS, call, hint)
 
-    async def _run(self, conn: LeanConnection, call: Call[T], hint: Call[Any] | None) -> T:
-        for _ in range(SWAPS_MAX):
-            try:
-                return await self._carry(conn, call, hint)
-            except InternalError_ as fault:
-                if not was_swapped(fault):
-                    raise
-        return await self._carry(conn, call, hint)
+    async def _run(self, wait: float, call: Call[T], hint: Call[Any] | None) -> T:
+        async with self._borrowed(wait) as conn:
+            for _ in range(SWAPS_MAX):
+                try:
+                    return await self._carry(conn, call, hint)
+                except InternalError_ as fault:
+                    if not was_swapped(fault):
+                        raise
+            return await self._carry(conn, call, hint)
 
     async def _carry(self, conn: LeanConnection, call: Call[T], hint: Call[Any] | None) -> T:
         if self._prepare:
@@ -268,11 +302,30 @@ class AsyncStore:
                 conn = await self._lend(pool, wait)
             try:
                 yield conn
+            except BaseException as error:
+                conn.refuses_writes |= refused_by_server(error)
+                raise
             finally:
-                await pool.putconn(conn)
+                try:
+                    if conn.is_to_be_left and conn.made_at > self._left_at:
+                        self._left_at = monotonic()
+                        await pool.drain()
+                finally:
+                    await pool.putconn(conn)
         finally:
             if place is not None:
                 place.give_back()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[LeanConnection]:
+        """A transaction on a connection of the pool; not on one whose server has turned read-only."""
+        for is_last in (False, True):
+            async with self.connection() as conn:
+                with named_errors():
+                    async with conn.transaction():
+                        if is_last or not conn.has_turned:
+                            yield conn
+                            return
 
     @staticmethod
     async def _lend(pool: AsyncConnectionPool[LeanConnection], wait: float) -> LeanConnection:
