@@ -22,6 +22,7 @@ from proof.mutants import (
     of_the_server,
     of_the_worker,
     of_time,
+    of_turned_servers,
 )
 from proof.mutants.mutant import Mutant
 
@@ -47,4 +48,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_before_the_key.MUTANTS,
     *of_messages.MUTANTS,
     *of_silence.MUTANTS,
+    *of_turned_servers.MUTANTS,
 )

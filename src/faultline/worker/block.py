@@ -20,6 +20,7 @@ from faultline.errors import (
     LeaseLost,
     LossReason,
     OutcomeUnknown,
+    ReadOnlyServer,
     ServerUnavailable,
     SyncInAsync,
     TransactionEnded,
@@ -27,11 +28,12 @@ from faultline.errors import (
 )
 from faultline.store.lean import Cutter
 from faultline.store.run import AsyncStore, Store
+from faultline.store.turned import refused_by_server
 from faultline.telemetry import emit
 from faultline.telemetry.seldom import Seldom
 from faultline.worker.board import Board
 from faultline.worker.hand import Hand
-from faultline.worker.trouble import told
+from faultline.worker.trouble import NO_ROW_TELLS, told
 
 log = logging.getLogger("faultline.worker")
 
@@ -109,6 +111,17 @@ class Block:
                 f"the connection broke inside job.transaction(); nothing of it was committed: {error}"
             ) from error
 
+    def _may_be_the_servers(self, error: BaseException) -> bool:
+        """Whether a write in the block was refused as read-only, and the session is there to be asked."""
+        return refused_by_server(error) and not self._conn.closed
+
+    def _turned(self) -> ReadOnlyServer:
+        """The server takes no writes any more: the attempt has not failed, and the session is left."""
+        self._conn.refuses_writes = True
+        return ReadOnlyServer(
+            "the server turned read-only inside job.transaction(); nothing of it was committed"
+        )
+
     def _remember(self, error: BaseException) -> None:
         if isinstance(error, LeaseLost):
             self._hand.lost = error
@@ -123,13 +136,15 @@ class Block:
             case "succeeded":
                 self._hand.settled = True
             case "running":
+                if isinstance(broken, ReadOnlyServer):
+                    raise broken
                 raise ServerUnavailable(
                     "the connection broke before the commit; nothing was committed"
                 ) from broken
             case "gone":
+                self._hand.unknown = True
                 raise OutcomeUnknown(
-                    f"job {self._hand.job_id}: the reply to its commit was lost, and its queue keeps "
-                    "no trace of it"
+                    f"job {self._hand.job_id}: the reply to its commit was lost, and {NO_ROW_TELLS}"
                 ) from broken
             case _:
                 lost = LeaseLost(self._hand.job_id, self._hand.token, None, "settled")
@@ -150,6 +165,7 @@ class Block:
     def _give_up_if_late(self, trouble: Exception) -> None:
         """Past our own deadline: hands off, and let the watchdog decide."""
         if self._hand.stopping or self._hand.seconds_left(self._lender.board) <= 0:
+            self._hand.unknown = True
             raise OutcomeUnknown(
                 f"job {self._hand.job_id}: the connection broke in its commit and the database stayed "
                 "away until the lease ended; the ledger will tell"

@@ -61,6 +61,8 @@ class Hand(msgspec.Struct, eq=False):
     """True once job.transaction has committed: nothing more is to be said."""
     lost: LeaseLost | None = None
     """What job.transaction was refused with: it stands, even when the handler swallowed it."""
+    unknown: bool = False
+    """True once no row told what became of its commit: no fault of the handler, whatever it raises then."""
     cut: Callable[[], None] | None = None
     """Ends the connection of its open job.transaction, at once and without a word to the server."""
     in_block: bool = False

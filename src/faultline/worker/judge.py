@@ -35,6 +35,9 @@ def after_raise(hand: Hand, error: BaseException) -> Outcome | LeaseLost:
     if isinstance(error, NoDatabase):
         # This worker lacks what the handler needs, which others may have: no fault of the job either.
         return Snooze(UNFIT_PAUSE, NO_DATABASE + hand.job.task)
+    if hand.unknown:
+        # If it was committed, or a failover lost its claim, the fence refuses this; else it is tried again.
+        return Snooze(AWAY_PAUSE, f"the reply to its commit was lost: {error}")
     if isinstance(error, OUTAGE):
         # The database was away, which is no fault of the job: its attempt is given back.
         pause = REFUSED_PAUSE if error.__cause__ is not None and is_of_all(error.__cause__) else AWAY_PAUSE

@@ -26,7 +26,14 @@ from faultline.worker.judge import unknown_for_long
 from faultline.worker.outage import Outage
 from faultline.worker.settle import ended_as, is_recorded, settle, settle_many
 from faultline.worker.shelf import Shelf
-from faultline.worker.trouble import can_be_mended, is_of_a_bound, is_of_all, is_the_handlers, nobodys
+from faultline.worker.trouble import (
+    NO_ROW_TELLS,
+    can_be_mended,
+    is_of_a_bound,
+    is_of_all,
+    is_the_handlers,
+    nobodys,
+)
 
 log = logging.getLogger("faultline.worker")
 
@@ -391,9 +398,7 @@ class Settler:
             answer=entry,
         )  # fmt: skip
         if entry == "gone":
-            raise OutcomeUnknown(
-                f"job {hand.job.id}: the reply to its settling was lost, and its queue keeps no trace of it"
-            )
+            raise OutcomeUnknown(f"job {hand.job.id}: the reply to its settling was lost, and {NO_ROW_TELLS}")
         if is_recorded(outcome, entry):
             hand.ended_as = ended_as(outcome, entry)
             return True

@@ -16,6 +16,7 @@ from faultline.store.faults import named_errors
 from faultline.store.lean import Cutter
 from faultline.store.line import OUTAGE
 from faultline.store.run import AsyncStore, Store
+from faultline.store.turned import aasks_read_only, asks_read_only, refused_by_server
 from faultline.worker.block import REFUSED, Block, Lender, check_loop
 from faultline.worker.hand import Hand
 from faultline.worker.trouble import nobodys
@@ -51,6 +52,24 @@ class WorkTransaction(Block):
 
     def __enter__(self) -> Connection[Any]:
         check_loop(None)
+        self._begin()
+        if self._conn.has_turned:  # told with the reply to BEGIN: another session may find the primary
+            self._block.__exit__(None, None, None)
+            self._give_back()
+            self._begin()
+        try:
+            if self._isolation in FENCE_FIRST:
+                Store.run_in(self._conn, calls.fence(self._hand.lease))
+                self._hand.fenced = True
+            reach("effect.before")
+        except BaseException as error:
+            self._remember(error)
+            self._conn.refuses_writes |= refused_by_server(error)
+            self._give_back()
+            raise
+        return self._conn  # type: ignore[no-any-return]
+
+    def _begin(self) -> None:
         self._take_turn()
         try:
             self._loan = self._lender.store.connection()
@@ -66,15 +85,9 @@ class WorkTransaction(Block):
                     self._conn.isolation_level = self._isolation
                 self._block = self._conn.transaction()
                 self._block.__enter__()
-            if self._isolation in FENCE_FIRST:
-                Store.run_in(self._conn, calls.fence(self._hand.lease))
-                self._hand.fenced = True
-            reach("effect.before")
-        except BaseException as error:
-            self._remember(error)
+        except BaseException:
             self._give_back()
             raise
-        return self._conn  # type: ignore[no-any-return]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -88,8 +101,17 @@ class WorkTransaction(Block):
                 else:
                     self._roll_back(kind, error, trace)
                 self._check_broken(error)
+                self._check_turned(error)
         finally:
             self._give_back()
+
+    def _check_turned(self, error: BaseException) -> None:
+        """A write that its server refused is no fault of the handler; one that it forbade itself is."""
+        if self._may_be_the_servers(error):
+            with named_errors():
+                turned = asks_read_only(self._conn)
+            if turned:
+                raise self._turned() from error
 
     def _commit(self) -> None:
         reach("effect.after")
@@ -101,6 +123,7 @@ class WorkTransaction(Block):
             self._hand.settled = True
             reach("commit.sent")
         except OUTAGE as broken:
+            self._conn.refuses_writes |= refused_by_server(broken)
             self._conn.close()  # if its backend lives, it lets go of the row, and the rows can answer
             self._give_back()
             self._resolve(broken)
@@ -183,6 +206,24 @@ class WorkTransaction(Block):
 
     async def __aenter__(self) -> AsyncConnection[Any]:
         check_loop(self._lender.loop)
+        await self._abegin()
+        if self._conn.has_turned:
+            await self._block.__aexit__(None, None, None)
+            await self._agive_back()
+            await self._abegin()
+        try:
+            if self._isolation in FENCE_FIRST:
+                await AsyncStore.run_in(self._conn, calls.fence(self._hand.lease))
+                self._hand.fenced = True
+            reach("effect.before")
+        except BaseException as error:
+            self._remember(error)
+            self._conn.refuses_writes |= refused_by_server(error)
+            await self._agive_back()
+            raise
+        return self._conn  # type: ignore[no-any-return]
+
+    async def _abegin(self) -> None:
         self._take_turn()
         try:
             self._loan = self._lender.astore.connection()
@@ -197,15 +238,9 @@ class WorkTransaction(Block):
                     await self._conn.set_isolation_level(self._isolation)
                 self._block = self._conn.transaction()
                 await self._block.__aenter__()
-            if self._isolation in FENCE_FIRST:
-                await AsyncStore.run_in(self._conn, calls.fence(self._hand.lease))
-                self._hand.fenced = True
-            reach("effect.before")
-        except BaseException as error:
-            self._remember(error)
+        except BaseException:
             await self._agive_back()
             raise
-        return self._conn  # type: ignore[no-any-return]
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -217,8 +252,16 @@ class WorkTransaction(Block):
                 if not self._conn.closed:  # else the lease has ended, and the line with it
                     await self._aroll_back(kind, error, trace)
                 self._check_broken(error)
+                await self._acheck_turned(error)
         finally:
             await self._agive_back()
+
+    async def _acheck_turned(self, error: BaseException) -> None:
+        if self._may_be_the_servers(error):
+            with named_errors():
+                turned = await aasks_read_only(self._conn)
+            if turned:
+                raise self._turned() from error
 
     async def _acommit(self) -> None:
         reach("effect.after")
@@ -230,6 +273,7 @@ class WorkTransaction(Block):
             self._hand.settled = True
             reach("commit.sent")
         except OUTAGE as broken:
+            self._conn.refuses_writes |= refused_by_server(broken)
             await self._conn.close()
             await self._agive_back()
             await self._aresolve(broken)

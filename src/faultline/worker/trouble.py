@@ -29,6 +29,12 @@ OF_ALL: Final = (PermissionDenied, SchemaMissing, SchemaOutdated, SchemaTooNew)
 WRAPAROUND: Final = ("wraparound", "new XIDs", "new MultiXactIds")
 
 
+NO_ROW_TELLS: Final = (
+    "no row tells what became of it: it succeeded in a queue that keeps no successes, or a failover lost "
+    "its claim"
+)
+"""What can be said of a lease of which there is no trace."""
+
 NO_JOB: Final = 2**62
 
 

@@ -18,7 +18,7 @@ begin
       else
         raise exception 'there is no job %', hold.job_id
           using errcode = 'LS003',
-                hint = 'Check the id. A finished job is forgotten after the ledger''s retention, or at once in a queue that keeps nothing.';
+                hint = 'Check the id. A finished job is forgotten after the ledger''s retention, or at once in a queue that keeps nothing; a failover may have lost it.';
     end case;
     if found then
       return place;
