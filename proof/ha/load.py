@@ -1,7 +1,7 @@
 """The load of a scenario: workers and producers on every way to the database, and servers where wanted."""
 
+import socket
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Final
 
 from proof.ha.addresses import SERVERS
 from proof.ha.ground import BIN, Ground, Way
-from proof.ha.processes import Processes
+from proof.ha.processes import Processes, wait_for
 from proof.ha.programs import ROOT, SOURCES, Programs
 
 RATE: Final = 8
@@ -17,6 +17,7 @@ RATE: Final = 8
 
 CONCURRENCY: Final = 8
 N_EACH: Final = 1_000_000
+LISTEN_SECONDS_MAX: Final = 60.0
 
 
 class Load:
@@ -63,7 +64,7 @@ class Load:
             self.servers.append(f"server-{number}")
             listen = ["--http", f"127.0.0.1:{port}", "--grpc", f"127.0.0.1:{port + 1}", "--log", "json"]
             self._start(f"server-{number}", self.ground.main, [BIN / "faultline", "server", *listen])
-        time.sleep(4)
+        wait_for(_servers_listen, LISTEN_SECONDS_MAX, "both replicas listen")
         replicas = ",".join(f"grpc://127.0.0.1:{port + 1}" for port in SERVERS)
         self.workers.append("remote")
         command = [BIN / "faultline", "worker", "proof.ha.shop:app", "--name", "remote", "--log", "json"]
@@ -90,6 +91,17 @@ class Load:
         self.stop_producers()
         self.exits |= self._processes.stop(*self.workers)
         self.exits |= self._processes.stop(*self.servers)
+
+
+def _servers_listen() -> bool:
+    """Whether every port of the replicas is open: a worker whose servers are all away ends at once."""
+    try:
+        for port in SERVERS:
+            for each in (port, port + 1):
+                socket.create_connection(("127.0.0.1", each), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
