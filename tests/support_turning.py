@@ -25,25 +25,40 @@ class Turning:
         self._name = database
         server.create_database(database)
         self.dsn = server.dsn(database)
+        self.other: Turning | None = None
+        """The server that takes writes while this one takes none."""
         migrate(self.dsn)
 
+    @property
+    def always_writable(self) -> str:
+        """A DSN for what a test itself writes, whatever the server tells others."""
+        return make_conninfo(self.dsn, options="-c default_transaction_read_only=off")
+
     def take_no_writes(self) -> None:
+        if self.other is not None:
+            self.other.take_writes()
         self._set("on")
 
     def take_writes(self) -> None:
         self._set("off")
+        if self.other is not None:
+            self.other.take_no_writes()
 
     def _set(self, word: str) -> None:
         with psycopg.connect(self._admin, autocommit=True) as conn:
             conn.execute(f"alter system set default_transaction_read_only = {word}".encode())
             conn.execute("select pg_reload_conf()")
         until = time.monotonic() + PATIENCE_SECONDS
-        while self.ask("show default_transaction_read_only") != (word,):
+        while self._tells() != word:
             assert time.monotonic() < until
             time.sleep(0.01)
 
-    def ask(self, question: str, *args: Any) -> Any:
+    def _tells(self) -> str:
         with psycopg.connect(self.dsn, autocommit=True) as conn:
+            return str((conn.execute("show default_transaction_read_only").fetchone() or ("",))[0])
+
+    def ask(self, question: str, *args: Any) -> Any:
+        with psycopg.connect(self.always_writable, autocommit=True) as conn:
             return conn.execute(question.encode(), args).fetchone()
 
     def sessions(self) -> int:
@@ -57,6 +72,8 @@ class Pair:
 
     def __init__(self, old: EmbeddedServer, new: EmbeddedServer) -> None:
         self.old, self.new = Turning(old), Turning(new)
+        self.old.other = self.new
+        self.new.take_no_writes()
         parts = [conninfo_to_dict(server.dsn) for server in (self.old, self.new)]
         self.dsn = make_conninfo(
             self.old.dsn, target_session_attrs="read-write",

@@ -12,7 +12,7 @@ MUTANTS = (
         (
             worker(
                 "trouble",
-                "return outcome.result is not None and isinstance(trouble, InputError)",
+                "return outcome.result is not None and isinstance(trouble, BadDocument)",
                 "return True",
             ),
             worker("settler", "            if is_of_all(trouble):\n", "            if False:\n"),

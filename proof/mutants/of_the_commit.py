@@ -195,7 +195,7 @@ MUTANTS = (
     Mutant(
         "over gRPC an end that was waited for is told before a standby has it", "G1",
         "tests/remote/test_asking_again.py::test_an_end_that_was_waited_for_is_told_once_a_standby_has_it",
-        (Patch("remote/serving/jobs.py", "calls.get_confirmed(request.id)", "calls.get(request.id)"),),
+        (Patch("remote/serving/jobs.py", "calls.get_unread(request.id, confirmed=True)", "calls.get_unread(request.id)"),),
     ),
     Mutant(
         "a job that moved is not looked for again", "G12",

@@ -29,12 +29,12 @@ create table still.effects (
 create table still.server as
   select 1 as timeline, control.system_identifier, '2030-01-01 00:00+00'::timestamptz as started
   from pg_control_system() as control;
-create function still.walfile() returns text language sql volatile
-  as $$ select lpad(to_hex(timeline), 8, '0') || repeat('0', 16) from still.server $$;
 create function still.control() returns still.server language sql volatile
   as $$ select server from still.server $$;
 create function still.started() returns timestamptz language sql volatile
   as $$ select started from still.server $$;
+create or replace function faultline.timeline() returns int language sql volatile
+  as $$ select timeline from still.server $$;
 create or replace function faultline.now() returns timestamptz language sql volatile
   as $$ select moment from still.clock $$;
 """
@@ -49,10 +49,15 @@ set round_at = '-infinity', hold_until = '-infinity', walked_at = '-infinity', g
 """
 
 SERVER: Final = {
-    "pg_walfile_name(pg_current_wal_lsn())": "still.walfile()",
-    "pg_control_system()": "still.control()",
-    "pg_postmaster_start_time()": "still.started()",
+    "epoch": {"pg_postmaster_start_time()": "still.started()"},
+    "check_server": {"pg_postmaster_start_time()": "still.started()"},
+    "server_mark": {"pg_postmaster_start_time()": "still.started()"},
+    "record_server": {
+        "pg_control_system()": "still.control()",
+        "pg_postmaster_start_time()": "still.started()",
+    },
 }
+"""What the functions that look at the server ask PostgreSQL, and what they ask here."""
 
 SIGHTS: Final = "select id, state, token, attempt, crashes, key, lease_until from faultline.jobs"
 
@@ -70,12 +75,13 @@ class Ground:
 
     def _be_any_server(self) -> None:
         """Have the epoch read timeline, identity and start from a table: then a promotion is an act."""
-        source = shipped_source(self.conn, "epoch")
-        for real, played in SERVER.items():
-            if real not in source:
-                raise LookupError(f"faultline.epoch does not say {real!r}: mend the ground")
-            source = source.replace(real, played)
-        self.conn.execute(source.encode())
+        for name, questions in SERVER.items():
+            source = shipped_source(self.conn, name)
+            for real, played in questions.items():
+                if real not in source:
+                    raise LookupError(f"faultline.{name} does not say {real!r}: mend the ground")
+                source = source.replace(real, played)
+            self.conn.execute(source.encode())
 
     def close(self) -> None:
         self.conn.close()

@@ -18,7 +18,8 @@ LEASE: Final = timedelta(seconds=15)
 # A promotion raises the timeline; a restore elsewhere is another server, whose timeline starts again.
 HAPPENS: Final = {
     "the sequence goes back": "select setval('faultline.tokens', 1, false)",
-    "a standby is promoted": "update still.server set timeline = timeline + 1",
+    "a standby is promoted": "update still.server"
+    " set timeline = timeline + 1, started = started + interval '1 minute'",
     "restored elsewhere": "update still.server"
     " set system_identifier = system_identifier + 1, timeline = 1, started = started + interval '1 minute'",
     "the server starts again": "update still.server set started = started + interval '1 minute'",

@@ -22,7 +22,7 @@ from tests.promises.no_standby import PATIENCE_SECONDS, a_cluster
 from tests.promises.verbs import SETTLING
 from tests.support import claim_one, enqueue, new_job
 
-PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "0023-answers-are-durable.md"
+PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "0026-answers-are-durable.md"
 LONG = timedelta(hours=1)
 
 

@@ -135,7 +135,7 @@ def test_a_bulk_goes_on_to_the_server_that_takes_writes(pair, client):
 
 
 def test_who_only_reads_does_not_read_for_ever_what_is_old(pair, client):
-    store = Store(pair.new.dsn)
+    store = Store(pair.new.always_writable)
     job = enqueue(store)
     store.close()
     assert client.run(calls.get(job)) is None

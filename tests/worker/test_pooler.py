@@ -196,8 +196,9 @@ def test_what_a_handler_set_ends_with_its_transaction_where_sessions_are_shared(
             conn.execute(LEAVE)
 
     handler = in_loop if kind == "coroutine" else in_thread
-    store.run(calls.enqueue_many([new_job(task=handler.__name__)] * 2))
+    jobs = store.run(calls.enqueue_many([new_job(task=handler.__name__)] * 2))
 
     assert drain(database, handler, pooler="transaction", config=quick(jobs_max=1)) == 0
 
     assert seen == [CLEAN, CLEAN]
+    assert [state_of(store, job) for job in jobs] == ["succeeded"] * 2  # not by the role that it took
