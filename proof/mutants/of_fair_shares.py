@@ -57,7 +57,7 @@ MUTANTS = (
         "a payload is read and written again on its way", "G13",
         "tests/remote/test_jobs.py::test_a_payload_is_passed_on_as_it_is_kept",
         (
-            Patch("remote/serving/jobs.py", "calls.get_unread(job_id)", "calls.get(job_id)"),
+            Patch("remote/serving/jobs.py", "calls.get_unread(request.id),", "calls.get(request.id),"),
             Patch("remote/serving/jobs.py", "info.args or NULL", "__import__('json').dumps(info.args).encode()"),
         ),
     ),

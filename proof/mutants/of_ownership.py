@@ -136,6 +136,12 @@ MUTANTS = (
         (sql("check_server", "perform faultline.raise_sequences()", "perform faultline.epoch()"),),
     ),
     Mutant(
+        "an attempt that ends while its range of the ledger is made has failed", "G10",
+        f"{NUMBERS}::test_an_attempt_that_ends_while_its_range_is_made_is_recorded_again",
+        (Patch("store/faults.py", "fault.diag.table_name == _STRAYS", "False"),),
+        red_by=("OutOfBounds",),
+    ),
+    Mutant(
         "a server that tells no timeline serves nobody", "G14",
         f"{NUMBERS}::test_a_server_that_tells_no_timeline_is_worked_on_all_the_same",
         (sql("record_server", "exception when others then", "exception when division_by_zero then"),),

@@ -16,7 +16,7 @@ MUTANTS = (
         "a call that a server turned read-only refused is not tried again", "G10",
         f"{POOLS}::test_a_call_goes_on_to_the_server_that_takes_writes",
         (store(
-            "run", "            try:\n                return self._run(call, hint)\n            except CannotConnect as away:",
+            "run", "            try:\n                return self._run(POOL_WAIT_SECONDS, call, hint)\n            except CannotConnect as away:",
             "            try:\n                raise refused\n            except CannotConnect as away:",
         ),),
         red_by=("ReadOnlyServer",),
@@ -25,7 +25,7 @@ MUTANTS = (
         "an awaited call that a server turned read-only refused is not tried again", "G10",
         f"{POOLS}::test_a_call_goes_on_to_the_server_that_takes_writes",
         (store(
-            "run", "            try:\n                return await self._run(call, hint)\n            except",
+            "run", "            try:\n                return await self._run(POOL_WAIT_SECONDS, call, hint)\n            except",
             "            try:\n                raise refused\n            except",
         ),),
         red_by=("ReadOnlyServer",),
@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant(
         "whoever listens stays with a server that turned read-only", "G10",
         f"{POOLS}::test_who_listens_goes_on_to_the_server_that_takes_writes",
-        (store("listen", "while not (lost.is_set() or conn.has_turned):", "while not lost.is_set():"),),
+        (store("listen", "lost.is_set() or conn.is_stale or conn.has_turned", "lost.is_set() or conn.is_stale"),),
         red_by=("TimeoutError",),
     ),
     Mutant(

@@ -8,6 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from faultline.errors import ServerUnavailable
 from faultline.store import calls
 from faultline.store.migrate import migrate
 from faultline.store.run import Store
@@ -219,6 +220,30 @@ def test_the_ledger_gets_the_ranges_of_the_new_ids_and_none_between(store, db, c
     assert job_id // 1_000_000 > 8_000_000
     assert db.execute("select count(*) from faultline.ledger_default").fetchone() == (0,)
     assert store.run(calls.partitions()) == 0
+
+
+@pytest.mark.parametrize("verb", ["complete", "complete_many", "fail"])
+def test_an_attempt_that_ends_while_its_range_is_made_is_recorded_again(store, db, session, verb):
+    """PostgreSQL refuses the entry in the default partition: that says nothing about the attempt."""
+    db.execute("select setval('faultline.places', 9000000)")
+    enqueue(store)
+    lease = claim_one(store)
+    call = {
+        "complete": calls.complete(lease, "null"),
+        "complete_many": calls.complete_many([lease], ["null"]),
+        "fail": calls.fail(lease, "boom", timedelta(0)),
+    }[verb]
+    leader, worker = session(), session()
+    leader.begin()
+    leader.run(calls.partitions())
+    ended = worker.start_waiting(call, behind=leader)
+    leader.commit()
+
+    with pytest.raises(ServerUnavailable, match="try again"):
+        ended.result(60)
+
+    worker.run(call)
+    assert db.execute("select count(*) from faultline.ledger_9").fetchone() == (1,)
 
 
 def test_a_store_goes_on_after_a_restart_of_its_server():

@@ -15,6 +15,9 @@ from faultline import errors
 _NAMES = ("a_queue_name", "a_task_name", "a_key_is_1_to", "a_key_has", "a_workers_name")
 _DOCUMENTS = ("a_document",)
 
+_STRAYS = "ledger_default"
+"""Entries whose range of the ledger is not made yet; while it is made, an entry is refused there."""
+
 DETAIL_CHARS_MAX = 60
 
 _UNAVAILABLE = ("08", "53", "57P")
@@ -51,6 +54,10 @@ def named(fault: psycopg.Error) -> Exception:
     ours = _OWN.get(state)
     if ours is not None:
         return ours(fault)
+    if state == "23514" and fault.diag.table_name == _STRAYS and not fault.diag.constraint_name:
+        return errors.ServerUnavailable(
+            "the ledger was given a new range in this moment; nothing was written; try again"
+        )
     if state == "23514":
         return _broken_bound(fault)
     if state == "23502":
