@@ -86,6 +86,25 @@ class Cluster:
                 for pid in waiting:
                     conn.execute("select pg_cancel_backend(%s)", [pid])
 
+    def cancel_until_done(self, answer: "Future[T]") -> T:
+        """The same again and again, until it is answered: others may wait as well, and earlier."""
+        for _ in _patiently():
+            if answer.done():
+                break
+            self.cancel_waits()
+        return answer.result(0)
+
+    def wait_until_the_key_is_noted(self) -> None:
+        """A server writes that an API key is in use, at most once a minute, beside the first request.
+
+        That commit waits as well, and must not be taken for another.
+        """
+        with psycopg.connect(self.dsn, autocommit=True) as conn:
+            for _ in _patiently():
+                unused = "select from faultline.api_keys where last_used_at is null"
+                if conn.execute(unused).fetchone() is None:
+                    return
+
     def check_that_it_waits(self, answer: "Future[Any]") -> None:
         """Return once a commit waits for the standby; fail if there was an answer first."""
         for _ in _patiently():

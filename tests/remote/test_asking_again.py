@@ -29,6 +29,7 @@ def test_a_submit_that_is_repeated_with_its_key_is_answered_once_a_standby_has_i
         async with serving(cluster.dsn) as served:
             way = served.place()
             await way.submit()  # the queue is there: what is asked for twice writes nothing the second time
+            await asyncio.to_thread(cluster.wait_until_the_key_is_noted)
 
             def submit(seconds=60.0):
                 if many:
