@@ -23,12 +23,13 @@ from faultline.api.problems import (
     Refused,
     problem_of,
 )
-from faultline.api.rates import WAIT, kind_of, turnstile
+from faultline.api.rates import kind_of, turnstile
 from faultline.api.submit import SUBMIT, SUBMIT_MANY, submit_one
-from faultline.errors import NotAuthenticated
+from faultline.errors import NotAuthenticated, ServerUnavailable
 from faultline.server.config import is_loopback
 from faultline.server.lasting import while_known
 from faultline.server.outage import outage_mark
+from faultline.server.patience import Patience
 from faultline.server.wrong_keys import WrongKeys
 from faultline.store.turns import taking
 
@@ -92,19 +93,25 @@ class Gate:
         self._check_origin(asked)
         if not asked.is_safe:
             _check_media_type(asked)
-        caller = await self._who(asked, key)
+        patience = Patience(self._limits.answer_seconds_max)
+        try:
+            async with patience.spent():
+                caller = await self._who(asked, key)
+        except TimeoutError:
+            raise ServerUnavailable("the key could not be looked up in time; nothing was done") from None
         asked.scope[ADMITTED] = True
         with self._turnstile.passing(caller.actor, kind_of(asked.route)), taking(name=caller.actor):
-            await self._serve(asked, caller, receive, answer)
+            await self._serve(asked, caller, receive, answer, patience)
 
-    async def _serve(self, asked: Asked, caller: Caller, receive: Any, answer: Answer) -> None:
+    async def _serve(
+        self, asked: Asked, caller: Caller, receive: Any, answer: Answer, patience: Patience
+    ) -> None:
         scope = asked.scope
         scope.setdefault("state", {})["caller"] = caller
         # Streams, long polls and large bodies may live longer than their key.
         look = scope["state"]["who"] = partial(self._known, asked, asked.bearer)
         if asked.is_safe:
-            served = self._app(scope, receive, answer.send)
-            await (while_known(served, look) if kind_of(asked.route) == WAIT else served)
+            await self._look_up(asked, receive, answer, patience)
             return
         if asked.route in (SUBMIT, SUBMIT_MANY) and asked.method == "POST":
             caller.require("enqueue")
@@ -121,9 +128,23 @@ class Gate:
                 caller = scope["state"]["caller"] = await look()
             if asked.route == SUBMIT and asked.method == "POST":
                 # Past the router and its models: they would cost the busiest door half of its speed.
-                await submit_one(self._desk, asked, caller, body, answer)
+                async with patience.spent():
+                    await submit_one(self._desk, asked, caller, body, answer)
             else:
-                await self._app(scope, replayed(body, receive), answer.send)
+                async with patience.spent():
+                    await self._app(scope, replayed(body, receive), answer.send)
+
+    async def _look_up(self, asked: Asked, receive: Any, answer: Answer, patience: Patience) -> None:
+        """Serve a request that changes nothing; long polls and streams last for as long as they say."""
+        served = self._app(asked.scope, receive, answer.send)
+        match kind_of(asked.route):
+            case "wait":
+                await while_known(served, asked.scope["state"]["who"])
+            case "stream":
+                await served
+            case _:
+                async with patience.spent():
+                    await served
 
     async def _who(self, asked: Asked, key: str | None) -> Caller:
         """The caller; a key that opens nothing is noted, and slowed down where there are many."""

@@ -65,8 +65,8 @@ class Limits:
     # How long the server keeps at something.
     wait_seconds_max: float = 60.0
     """The longest poll."""
-    answer_seconds_max: float = 30.0
-    """A call to the database that takes longer is given up, and the client told so."""
+    answer_seconds_max: float = 14.0
+    """A request that waits longer for the database in all is given up, and the client told so."""
     comment_seconds: float = 15.0
     """An event stream that has nothing to say says so this often, or proxies would cut it."""
     events_buffered_max: int = 1_000
