@@ -19,8 +19,8 @@ HELPERS = {
     "hold_key_name", "lane_of", "lanes_with_jobs", "lapse_key", "lease_of", "line_up", "missing_ranges",
     "new_key_seed", "note_act", "note_refusals", "put_back", "queue_figures", "raise_dead", "raise_sequences",
     "raise_top", "readable", "record_server", "refuse", "server_mark", "shift_deadlines", "state_of",
-    "table_figures", "take_key", "text_of", "timeline", "where_is", "why_refused", "within", "worker_key",
-    "worker_seen",
+    "step_over_rows", "table_figures", "take_key", "text_of", "timeline", "where_is", "why_refused",
+    "within", "worker_key", "worker_seen",
 }  # fmt: skip
 
 

@@ -122,6 +122,12 @@ MUTANTS = (
         (sql("raise_sequences", ", faultline.highest_id() + 1000000)", ")"),),
     ),
     Mutant(
+        "queues that came without their sequence are overlooked", "G14",
+        f"{NUMBERS}::test_queues_and_workers_that_came_without_their_sequences_are_stepped_over",
+        (sql("raise_sequences", "      perform faultline.step_over_rows();\n", ""),),
+        red_by=("UniqueViolation",),
+    ),
+    Mutant(
         "whoever waits to raise the numbers raises them again", "G14",
         f"{NUMBERS}::test_many_at_once_raise_the_numbers_once",
         (sql(

@@ -14,7 +14,7 @@ from faultline.store.migrate import migrate
 from faultline.store.run import Store
 from tests.promises.sessions import told_at_once
 from tests.promises.standby import a_primary, a_standby_of
-from tests.support import claim_many, claim_one, enqueue, new_job
+from tests.support import claim_many, claim_one, enqueue, new_job, worker_named
 
 CLAIM = "select token from faultline.claim(array['default'], 1, '15 s', gen_random_uuid())"
 ENQUEUE = "select faultline.enqueue('work')"
@@ -125,6 +125,19 @@ def test_rows_that_came_without_their_sequence_are_stepped_over(store, db, lag):
     forget_the_server(db)
 
     assert enqueue(store) > max(ids) + lag
+
+
+def test_queues_and_workers_that_came_without_their_sequences_are_stepped_over(store, db):
+    enqueue(store, queue="old")
+    worker_named(store, "old")
+    for sequence in ("lanes_id_seq", "workers_id_seq"):
+        db.execute(f"alter sequence faultline.{sequence} restart")
+    forget_the_server(db)
+
+    enqueue(store, queue="new")
+    worker_named(store, "new")
+
+    assert db.execute("select count(*) from faultline.lanes").fetchone() == (2,)
 
 
 @pytest.mark.parametrize("way", ["enqueue", "enqueue_many", "keyed", "later", "claim"])

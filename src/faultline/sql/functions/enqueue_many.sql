@@ -22,11 +22,12 @@ as $$
 declare
   moment  timestamptz := faultline.now();
   due_at  faultline.moment := coalesce(enqueue_many.run_at, moment + enqueue_many.delay);
-  lane    int := faultline.lane_of(enqueue_many.queue, enqueue_many.priority);
+  lane    int;
   seed    bytea := faultline.new_key_seed();   -- of all of them: their ids differ
 begin
   perform faultline.be_durable();
   perform faultline.check_server();
+  lane := faultline.lane_of(enqueue_many.queue, enqueue_many.priority);
   perform faultline.text_of(enqueue_many.retry)::faultline.document_text where enqueue_many.retry is not null;
   if keys is not null then
     return query select made.id, made.is_new from faultline.enqueue_keyed(

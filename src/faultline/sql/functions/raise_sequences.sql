@@ -24,6 +24,7 @@ begin
       from faultline.places as places;
       perform setval('faultline.tokens', greatest(line, tokens.last_value + 1000000))
       from faultline.tokens as tokens;
+      perform faultline.step_over_rows();
       perform setval('faultline.server_mark', faultline.server_mark());
     end if;
   exception when query_canceled or others then

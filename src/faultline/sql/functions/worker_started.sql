@@ -11,6 +11,7 @@ declare
   number  int;
   moment  timestamptz := faultline.now();
 begin
+  perform faultline.check_server();   -- numbers of workers and lanes may lag behind their rows too
   insert into faultline.workers (name, host, pid, queues, jobs_max, version, started_at, seen_at, key_name)
   values (worker_started.name, worker_started.host, worker_started.pid, worker_started.queues,
           worker_started.jobs_max, worker_started.version, moment, moment, worker_started.key_name)
