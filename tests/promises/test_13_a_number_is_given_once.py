@@ -137,7 +137,7 @@ def test_queues_and_workers_that_came_without_their_sequences_are_stepped_over(s
     enqueue(store, queue="new")
     worker_named(store, "new")
 
-    assert db.execute("select count(*) from faultline.lanes").fetchone() == (2,)
+    assert db.execute("select count(*) from faultline.lanes where queue in ('old', 'new')").fetchone() == (2,)
 
 
 @pytest.mark.parametrize("way", ["enqueue", "enqueue_many", "keyed", "later", "claim"])
