@@ -66,7 +66,7 @@ MUTANTS = (
     ),
     Mutant(
         "a long poll over HTTP outlives its key", "G15", f"{WHO}::test_a_key_that_is_revoked_ends_its_long_poll",
-        (Patch("api/gate.py", "while_known(served, look) if kind_of(asked.route) == WAIT else served", "served"),),
+        (Patch("api/gate.py", "await while_known(served, asked.scope[\"state\"][\"who\"])", "await served"),),
     ),
     Mutant(
         "the body of a request is the next request", "G15",
