@@ -143,8 +143,11 @@ class Gate:
             case "stream":
                 await served
             case _:
-                async with patience.spent():
-                    await served
+                try:
+                    async with patience.spent():
+                        await served
+                except TimeoutError:
+                    raise ServerUnavailable("the database did not answer in time") from None
 
     async def _who(self, asked: Asked, key: str | None) -> Caller:
         """The caller; a key that opens nothing is noted, and slowed down where there are many."""
