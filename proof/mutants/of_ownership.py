@@ -93,7 +93,7 @@ MUTANTS = (
     Mutant(
         "two servers with one timeline issue the same tokens", "G14",
         f"{NUMBERS}::test_two_standbys_that_take_the_same_timeline_repeat_nothing",
-        (sql("raise_sequences", "greatest(line, tokens.last_value + 1000000)", "tokens.last_value + 1000000"),),
+        (sql("raise_sequences", "greatest(line, tokens.last_value + more)", "tokens.last_value + more"),),
     ),
     Mutant(
         "two servers with one timeline give the same ids", "G14",
@@ -110,16 +110,16 @@ MUTANTS = (
     ),
     Mutant(
         "a clock that was set back repeats numbers", "G14",
-        f"{NUMBERS}::test_a_clock_that_was_set_back_still_raises_by_a_million",
+        f"{NUMBERS}::test_a_clock_that_was_set_back_still_raises_the_numbers",
         (sql(
-            "raise_sequences", "greatest(line, places.last_value + 1000000, faultline.highest_id() + 1000000)",
+            "raise_sequences", "greatest(line, places.last_value + more, faultline.highest_id() + more)",
             "greatest(line, 1)",
         ),),
     ),
     Mutant(
         "rows that came without their sequence are overlooked", "G14",
         f"{NUMBERS}::test_rows_that_came_without_their_sequence_are_stepped_over",
-        (sql("raise_sequences", ", faultline.highest_id() + 1000000)", ")"),),
+        (sql("raise_sequences", ", faultline.highest_id() + more)", ")"),),
     ),
     Mutant(
         "queues that came without their sequence are overlooked", "G14",

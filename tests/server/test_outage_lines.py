@@ -14,7 +14,7 @@ import pytest
 from psycopg_pool import ConnectionPool
 
 from faultline.embedded import EmbeddedServer
-from faultline.store import calls
+from faultline.store import calls, run
 from faultline.store.migrate import migrate
 from faultline.store.run import Store
 from faultline.telemetry.pools import pool_name
@@ -114,7 +114,10 @@ def test_a_server_tells_an_outage_in_a_line_each_five_seconds_and_when_it_is_ove
     assert served.ask() == 200
 
 
-def test_a_pool_of_ours_that_cannot_connect_is_seldom_heard_and_an_applications_own_always(caplog):
+def test_a_pool_of_ours_that_cannot_connect_is_seldom_heard_and_an_applications_own_always(
+    caplog, monkeypatch
+):
+    monkeypatch.setattr(run, "POOL_WAIT_SECONDS", 3.0)
     with EmbeddedServer.open(fsync=False) as database:
         migrate(database.dsn())
         store = Store(database.dsn())

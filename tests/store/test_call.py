@@ -30,6 +30,7 @@ SAMPLES = {
     "queue": "default", "queues": ["default"], "room": 1, "bytes_max": 1, "key_name": "k",
     "except_tasks": ["t"], "claim": UUID(int=1), "worker": 1,
     "timeout": timedelta(hours=1), "again": False, "tick": timedelta(seconds=1), "most": 1, "job_id": 1,
+    "confirmed": False,
     "job_ids": [1], "call": calls.enqueue_many([new_job()]),
     "state": "dead", "task": "t", "before": 1, "died_after": datetime(2026, 1, 1, tzinfo=UTC),
     "what": "full", "lead_for": timedelta(seconds=10), "default_lease": timedelta(seconds=15),

@@ -34,8 +34,8 @@ def database(dsn: str) -> Iterator[str]:
     """The DSN of a migrated, empty database on that server."""
     name = f"faultline_bench_{os.getpid()}_{secrets.token_hex(4)}"
     with connect(dsn) as conn, named_errors():
-        conn.execute(SQL("create database {}").format(Identifier(name)))
-        try:
+        try:  # from here on: a Ctrl-C may come when it is made and its reply is not read yet
+            conn.execute(SQL("create database {}").format(Identifier(name)))
             own = make_conninfo(dsn, dbname=name)
             migrate(own)
             yield own
