@@ -127,12 +127,15 @@ def test_an_async_handler_that_will_not_be_cancelled_does_not_keep_the_worker(da
 
 
 def test_a_worker_leaves_within_its_bounds_though_the_database_is_away(database, store, proxy):
+    begun = threading.Event()
+
     async def work() -> None:
+        begun.set()
         await asyncio.sleep(30)
 
     job = enqueue(store, task="work")
     worker = InProcess(proxy.dsn, registry(work), quick(grace=timedelta(seconds=0.2))).start()
-    eventually(lambda: state_of(store, job) == "running")
+    assert begun.wait(PATIENCE)  # claimed is not enough: the reply to the claim may still be on its way
     proxy.close_way()
 
     assert worker.leave() == 1
