@@ -17,6 +17,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from faultline.embedded import EmbeddedServer
+from faultline.worker.trouble import NO_ROW_TELLS
 from proof.nemesis.arena import Arena, Wanted, arena
 from proof.nemesis.closing import Tell, close_up, drain
 from proof.nemesis.crew import CREW, TRAPPED
@@ -132,7 +133,7 @@ def _one(pair: Pair, question: str) -> int:
 
 def _without_a_trace(log: Path) -> int:
     """How often the one that slept was told that nothing is left of its job: it was taken back whole."""
-    return log.read_text(errors="replace").count('"error": "OutcomeUnknown: ')
+    return log.read_text(errors="replace").count(NO_ROW_TELLS)
 
 
 def _count(how: How, facts: Facts, refused: int, traceless: int, outcome: Outcome) -> None:
