@@ -52,7 +52,7 @@ def _ask(ground: Reachable, question: str) -> Any:
 async def close_up(stage: Arena, ground: Reachable, **known: Any) -> tuple[Facts, list[Finding]]:
     """Ask everybody to leave, then look at what is left: rows, processes, connections, logs."""
     await asyncio.sleep(SETTLE_SECONDS)
-    before = [await leftovers.within_budget(stage), leftovers.idle_transactions(ground)]
+    before = [leftovers.within_budget(stage), leftovers.idle_transactions(ground)]
     codes = await stage.stop_crew()
     keys = {job: frozenset(keys) for job, keys in stage.sink.keys.items()}
     with ground.connect() as conn:

@@ -13,9 +13,6 @@ from proof.nemesis.ground import Reachable
 from proof.nemesis.oracle import EXAMPLES_MAX, Finding
 
 GONE_SECONDS_MAX: Final = 10.0
-CLOSES_SECONDS_MAX: Final = 20.0
-"""A line that was half open is given up by both sides within this."""
-LOOK_EVERY_SECONDS: Final = 0.25
 SESSIONS: Final = """
 select format('%s (%s), %s', application_name, pid, state) from pg_stat_activity
 where datname = current_database() and application_name like 'faultline%'
@@ -28,19 +25,8 @@ where datname = current_database() and state like 'idle in transaction%'
 """
 
 
-async def within_budget(arena: Arena) -> Finding:
-    """No worker holds more connections than its documented budget, once everything is healed.
-
-    What it gave up in the last fault closes by and by: only what stays is held.
-    """
-    for _ in range(int(CLOSES_SECONDS_MAX / LOOK_EVERY_SECONDS)):
-        if _held(arena).holds:
-            break
-        await asyncio.sleep(LOOK_EVERY_SECONDS)
-    return _held(arena)
-
-
-def _held(arena: Arena) -> Finding:
+def within_budget(arena: Arena) -> Finding:
+    """No worker holds more connections than its documented budget, once everything is healed."""
     held = {post.name: (len(post.link.pairs), post.orders.connections_max) for post in arena.crew}
     over = tuple(
         f"{name} holds {now} connections, {most} at most" for name, (now, most) in held.items() if now > most
