@@ -15,7 +15,7 @@ from proof.nemesis.arena import Wanted
 from proof.nemesis.failover import How, fail_over
 from proof.nemesis.mutants import MUTANTS
 from proof.nemesis.outcome import Outcome
-from proof.nemesis.report import table, write
+from proof.nemesis.report import named, table, write
 from proof.nemesis.run import storm_over
 
 SAID_EVERY_SECONDS = 15.0
@@ -88,6 +88,11 @@ def _say(outcome: Outcome, console: Console, folder: Path, pages: list[Path]) ->
     for name in outcome.never:
         console.print(f"[bold red]VOID[/] never: {name}")
     console.print(f"worker logs: {folder}; report: {', '.join(map(str, pages))}")
+    # Once more, and last: of a long log often only the end is kept.
+    for finding in outcome.broken:
+        console.print(f"[bold red]BROKEN[/] {named(finding)}: {finding.says}")
+        for example in finding.examples:
+            console.print(f"  {example}", markup=False)
     colour = {"kept": "green", "broken": "red", "void": "yellow"}[outcome.verdict]
     console.print(f"[bold {colour}]{outcome.verdict.upper()}[/] seed {outcome.wanted.seed}")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from faultline.config import SUSPECTS_MAX
 from faultline.drills.processes import Keeper
 from proof.nemesis.plan import LEASE_SECONDS
 from proof.nemesis.proxy import Link
@@ -50,9 +51,10 @@ def _orders(concurrency: int, processes: int = 1, queues: str = SERVES_ALL, **en
     ]
     flags += ["--lease", f"{LEASE_SECONDS:g}s", "--log", "json"]
     flags += ["--processes", str(processes)] if processes > 1 else []
-    # Six connections, and for job.transaction one an async handler, one a thread and one a child; with
-    # several processes four each, and two for all of them.
-    lent = 2 * concurrency + CHILDREN
+    # Six connections, and for job.transaction one an async handler, one a thread and one a child; a child for
+    # jobs that crashed before runs async handlers and threads, so it may keep two. With several processes
+    # four each, and two for all of them.
+    lent = 2 * concurrency + CHILDREN + 2 * min(SUSPECTS_MAX, concurrency)
     most = 6 + lent if processes == 1 else 2 + processes * (4 + lent)
     return Orders(tuple(flags), tuple(environment.items()), most)
 

@@ -27,12 +27,14 @@ where datname = current_database() and state like 'idle in transaction%'
 
 def within_budget(arena: Arena) -> Finding:
     """No worker holds more connections than its documented budget, once everything is healed."""
-    held = {post.name: (len(post.link.pairs), post.orders.connections_max) for post in arena.crew}
-    over = tuple(
-        f"{name} holds {now} connections, {most} at most" for name, (now, most) in held.items() if now > most
-    )
+    over: list[str] = []
+    for post in arena.crew:
+        pairs, most = post.link.pairs, post.orders.connections_max
+        if len(pairs) > most:
+            over += [f"{post.name} holds {len(pairs)} connections, {most} at most", *sorted(map(str, pairs))]
+    looked_at = sum(len(post.link.pairs) for post in arena.crew)
     says = "a worker holds no more connections than its budget"
-    return Finding("ConnectionBudget", says, not over, sum(now for now, _ in held.values()), over)
+    return Finding("ConnectionBudget", says, not over, looked_at, tuple(over))
 
 
 def idle_transactions(ground: Reachable) -> Finding:

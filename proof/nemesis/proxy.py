@@ -41,6 +41,10 @@ class Pair:
     trap: Trap | None = None
     answers: Answers = field(default_factory=Answers)
     opened: float = field(default_factory=time.monotonic)
+    last_statement: str = "nothing yet"
+
+    def __str__(self) -> str:
+        return f"open for {time.monotonic() - self.opened:.1f} s, last statement: {self.last_statement[:80]}"
 
     def cut(self) -> None:
         for _, writer in (self.near, self.far):
@@ -151,6 +155,7 @@ class Link:
         questions = Questions()
         while data := await self._read(pair.near[0], "up"):
             for statement in questions.heard(data):
+                pair.last_statement = statement
                 trap = next((trap for trap in self.traps if trap.fits(statement)), None)
                 if trap is not None:
                     trap.statement, trap.line = statement, self.name
