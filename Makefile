@@ -1,6 +1,6 @@
 # Everything runs in ./.venv, which is made on first use from the hash-checked locks in requirements/.
 
-JOBS  ?= 4
+JOBS  ?= 8
 TESTS ?=
 ARGS  ?=
 NAME  ?= lease-race
@@ -34,7 +34,7 @@ help:  ## list these verbs
 demo: demo-env  ## see a crash survived: jobs, a frozen worker, its refused write, the verdict
 	@.venv/bin/faultline demo $(ARGS)
 
-test: dev-env test-tools  ## run the tests (TESTS=tests/sql, JOBS=4, ARGS='-k name')
+test: dev-env test-tools  ## run the tests (TESTS=tests/sql, JOBS=8, ARGS='-k name')
 	@.venv/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS) $(TESTS)
 
 check: lint types imports  ## lint, types and import contracts

@@ -55,7 +55,7 @@ def _arguments(words: Sequence[str] | None) -> tuple[argparse.Namespace, list[st
         prog="python -m proof.soak", description="Other words are passed on to pytest."
     )
     parser.add_argument("--runs", type=int, default=10, help="how many runs (10)")
-    parser.add_argument("--jobs", type=int, default=4, help="processes of one run (4)")
+    parser.add_argument("--jobs", type=int, default=8, help="processes of one run (8)")
     parser.add_argument("--busy", type=int, help="busy loops beside it (one a core)")
     parser.add_argument("--seed", type=int, default=random.randrange(2**31), help="repeat a printed one")
     parser.add_argument("--logs", type=Path, help="folder for the output of each run (a new one in /tmp)")
