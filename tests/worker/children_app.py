@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -303,6 +304,14 @@ async def block(job: Job, seconds: float) -> None:
     """Blocks the loop of its worker without using the processor."""
     note(job, "began")
     time.sleep(seconds)  # noqa: ASYNC251 - which is what is shown
+
+
+@app.task
+async def block_until(job: Job, path: str) -> None:
+    """Blocks the loop until a file is there."""
+    note(job, "began")
+    while not Path(path).exists():  # noqa: ASYNC240
+        time.sleep(0.02)  # noqa: ASYNC251
 
 
 @app.task(run="thread")

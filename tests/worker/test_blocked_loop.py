@@ -67,14 +67,17 @@ def test_a_cancelled_child_is_ended_while_the_loop_is_blocked(database, store, w
     assert state_of(store, blocker) == "running"
 
 
-def test_a_child_at_its_timeout_is_ended_while_the_loop_is_blocked(database, store, worker):
+def test_a_child_at_its_timeout_is_ended_while_the_loop_is_blocked(database, store, worker, tmp_path):
     """When the loop hears of it, it is a timeout, and no crash of the job."""
-    job = enqueue(store, task="spin", timeout=timedelta(seconds=LEASE * 2), max_attempts=1)
+    go_on = tmp_path / "go-on"
+    job = enqueue(store, task="spin", timeout=timedelta(seconds=LEASE * 4), max_attempts=1)
     pid = pid_of(database, job)
-    blocker = enqueue(store, task="block", args=f'{{"seconds": {LEASE * 5}}}')
+    blocker = enqueue(store, task="block_until", args=f'{{"path": "{go_on}"}}')
+    eventually(lambda: notes(database, blocker))
 
     eventually(lambda: not is_alive(pid))
     assert state_of(store, blocker) == "running"
+    go_on.touch()
     eventually(lambda: outcomes(store, job), 60)
 
     info = store.run(calls.get(job))
