@@ -61,3 +61,8 @@ def test_a_snooze_into_the_past_is_refused():
 def test_a_snooze_takes_a_timedelta():
     with pytest.raises(TypeError, match=r"timedelta.*not int"):
         Snooze(5)  # type: ignore[arg-type]
+
+
+def test_a_job_that_died_without_a_reason_says_so():
+    """A person looks at it later: an empty error would tell nothing."""
+    assert str(Dead()) == Dead("").reason == "Dead, and no reason was given"

@@ -156,15 +156,15 @@ class Cancel(_Said):
 class Dead(_Said):
     """Give up now, whatever attempts are left; the job is kept for a person to look at.
 
-    >>> Dead("the account is closed").reason
-    'the account is closed'
+    >>> Dead("the account is closed").reason, Dead().reason
+    ('the account is closed', 'Dead, and no reason was given')
     """
 
     __match_args__ = ("reason",)
     args: tuple[str]
 
     def __init__(self, reason: str = "") -> None:
-        super().__init__(reason)
+        super().__init__(reason or "Dead, and no reason was given")
 
     @property
     def reason(self) -> str:
