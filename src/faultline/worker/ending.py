@@ -6,6 +6,7 @@ from typing import Any
 from faultline.args import encode_result
 from faultline.errors import AlreadySettled, FaultlineError, LeaseLost, TransactionOpen
 from faultline.outcome import Cancel, Crashed, Dead, Done, Failed, Outcome, Snooze
+from faultline.telemetry import describe_error
 from faultline.worker.hand import Hand
 from faultline.worker.judge import after_raise, after_refusal
 
@@ -35,8 +36,8 @@ def raised(hand: Hand, error: BaseException) -> Outcome | LeaseLost | None:
     """What a handler raised, as an outcome."""
     if hand.settled:
         log.error(
-            "job %d (%s) raised after job.transaction() had settled it; its success stands",
-            hand.job.id, hand.job.task, exc_info=error,
+            "job %d (%s) raised after job.transaction() had settled it; its success stands: %s",
+            hand.job.id, hand.job.task, describe_error(error),
         )  # fmt: skip
         return None
     if hand.lost is not None:
