@@ -169,7 +169,7 @@ def test_a_handler_that_ate_its_cancellation_leaves_nothing_to_the_next(database
 
     assert store.run(calls.get(third)).result == "told"
     assert outcomes(store, second) == ["failed"]
-    assert outcomes(store, first)[0] in ("succeeded", "failed")
+    assert outcomes(store, first)[0] in ("succeeded", "failed", "expired")  # as fast as the machine is
 
 
 def test_a_handler_that_never_waits_does_not_keep_the_others_from_being_recorded(database, store):

@@ -142,7 +142,7 @@ def test_a_lease_that_cannot_be_renewed_costs_no_attempt_and_is_not_taken_again_
 
     job = enqueue(store, task="waits", max_attempts=1)
 
-    with working(database, waits, config=quick(lease_for=timedelta(seconds=2))):
+    with working(database, waits, config=quick(lease_for=timedelta(seconds=4))):
         eventually(lambda: outcomes(store, job))
         time.sleep(1.5)
         assert runs == [1]
