@@ -61,7 +61,8 @@ def run(wish: Wish, progress: Callable[[int, str], None], clock: Callable[[], fl
     began, failed = clock(), []
     environment = {**os.environ, ORDER: str(wish.seed)}
     with wish.log.open("w") as log, subprocess.Popen(
-        wish.command(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        wish.command(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        process_group=0,
     ) as process:  # fmt: skip
         assert process.stdout is not None
         try:
@@ -73,7 +74,7 @@ def run(wish: Wish, progress: Callable[[int, str], None], clock: Callable[[], fl
                 elif found := FAILED.match(line):
                     failed.append(found[1])
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
+            os.killpg(process.pid, signal.SIGINT)  # `unshare` itself does not pass it on
             raise
     passed = passed_of(wish.log.with_suffix(".xml"))
     return Ran(wish, process.returncode, clock() - began, passed, tuple(failed))
