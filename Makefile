@@ -25,7 +25,7 @@ PROTO_COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean \
-	prove soak explore mutants nemesis failpoints model properties cases prove-audit image-check ha migrate pin openapi proto \
+	prove soak explore mutants nemesis failpoints model properties cases prove-audit image-check release-check ha migrate pin openapi proto \
 	proto-check tools test-tools demo-env dev-env model-env
 
 help:  ## list these verbs
@@ -104,6 +104,9 @@ image-check: dev-env  ## build the image and run compose.yaml for real, with bui
 
 ha: dev-env  ## three nodes under Patroni, every failover, upgrade and restore, and a judge (root; 30 minutes; ARGS='--list')
 	@.venv/bin/python -m proof.ha $(ARGS)
+
+release-check: demo-env  ## build the packages, install the wheel into an empty environment, run the demo from it
+	@.venv/bin/python scripts/release_check.py $(ARGS)
 
 pin:  ## write the digests of compose.yaml's images into .env, as their registry has them now
 	@$(PYTHON) scripts/pin.py $(ARGS)
