@@ -22,7 +22,7 @@ from tests.worker.harness import eventually, hand_of, is_alive, quick, short, wo
 from tests.worker.test_children_killed import notes, pid_of
 from tests.worker.test_pacemaker import lease, write
 
-LEASE = 2.0
+LEASE = 4.0
 COMMAND = (sys.executable, "-m", "faultline")
 OPTIONS = ("--children", "4", "--threads", "8", "--concurrency", "16", "--lease", f"{LEASE}s")
 
@@ -70,7 +70,7 @@ def test_a_cancelled_child_is_ended_while_the_loop_is_blocked(database, store, w
 def test_a_child_at_its_timeout_is_ended_while_the_loop_is_blocked(database, store, worker, tmp_path):
     """When the loop hears of it, it is a timeout, and no crash of the job."""
     go_on = tmp_path / "go-on"
-    job = enqueue(store, task="spin", timeout=timedelta(seconds=LEASE * 4), max_attempts=1)
+    job = enqueue(store, task="spin", timeout=timedelta(seconds=LEASE * 2), max_attempts=1)
     pid = pid_of(database, job)
     blocker = enqueue(store, task="block_until", args=f'{{"path": "{go_on}"}}')
     eventually(lambda: notes(database, blocker))

@@ -15,6 +15,8 @@ from psycopg.conninfo import make_conninfo
 from faultline.job import Job
 from faultline.outcome import Cancel, Dead, Snooze
 from faultline.store import calls
+from faultline.telemetry.seldom import Seldom
+from faultline.worker import block
 from faultline.worker.feeder import Feeder
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker.harness import PATIENCE, InProcess, eventually, execute, quick, registry, rows, working
@@ -300,7 +302,10 @@ def test_a_success_waits_for_the_right_to_record_it(database, store, login):
 
 
 @pytest.mark.parametrize("kind", ["async", "thread"])
-def test_a_transaction_whose_success_cannot_be_recorded_has_not_failed(database, store, login, kind, caplog):
+def test_a_transaction_whose_success_cannot_be_recorded_has_not_failed(
+    database, store, login, kind, caplog, monkeypatch
+):
+    monkeypatch.setattr(block, "_seldom", Seldom(5.0))  # a test before this one may have told it already
     name, group = login
     execute(database, f"grant insert on effects to {name}")
     runs: list[int] = []
@@ -320,11 +325,12 @@ def test_a_transaction_whose_success_cannot_be_recorded_has_not_failed(database,
     job = enqueue(store, task=handler.__name__, max_attempts=1)
 
     with working(make_conninfo(database, user=name), handler):
-        eventually(lambda: outcomes(store, job) == ["snoozed"])
+        eventually(lambda: outcomes(store, job)[:1] == ["snoozed"])
         execute(database, f"grant execute on function faultline.complete to {group}")
         eventually(lambda: state_of(store, job) == "succeeded")
 
-    assert runs == [1, 1]
+    assert len(runs) > 1
+    assert set(runs) == {1}
     assert rows(database, "select count(*) from effects") == [(1,)]
     assert any("could not be recorded" in line and "faultline_worker" in line for line in lines(caplog))
 
