@@ -266,7 +266,8 @@ def test_an_error_after_the_block_is_reported_and_the_success_stays(database, st
 
     assert outcomes(store, job) == ["succeeded"]
     (line,) = (record.message for record in caplog.records if "its success stands" in record.message)
-    assert "ValueError" in line and "test_transaction.py" in line
+    assert "ValueError" in line
+    assert "test_transaction.py" in line
     assert "faultline/worker/" not in line  # the handler's own frames are what a reader needs
 
 
