@@ -124,7 +124,7 @@ MUTANTS = (
     Mutant(
         "queues that came without their sequence are overlooked", "G14",
         f"{NUMBERS}::test_queues_and_workers_that_came_without_their_sequences_are_stepped_over",
-        (sql("raise_sequences", "      perform faultline.step_over_rows();\n", ""),),
+        (sql("raise_sequences", "    perform faultline.step_over_rows();\n", ""),),
         red_by=("UniqueViolation", "NoDataFound"),
     ),
     Mutant(
@@ -140,6 +140,14 @@ MUTANTS = (
         "the numbers are raised under a lock that lasts as long as the transaction", "G14",
         f"{NUMBERS}::test_an_enqueue_in_an_open_transaction_holds_nobody_up",
         (sql("check_server", "perform faultline.raise_sequences()", "perform faultline.epoch()"),),
+    ),
+    Mutant(
+        "the numbers are raised under an advisory lock, which any login may take", "G14",
+        f"{NUMBERS}::test_a_login_without_rights_cannot_hold_up_a_new_server",
+        (sql(
+            "raise_sequences", "lock table faultline.migrations in exclusive mode;",
+            "perform pg_advisory_xact_lock(7021786235081);",
+        ),),
     ),
     Mutant(
         "an attempt that ends while its range of the ledger is made has failed", "G10",

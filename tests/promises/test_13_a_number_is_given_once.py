@@ -1,5 +1,6 @@
 """Ids and tokens are given once in every history of a database: a failover or a restore repeats none."""
 
+import secrets
 import shutil
 from contextlib import ExitStack
 from datetime import timedelta
@@ -18,6 +19,10 @@ from tests.support import claim_many, claim_one, enqueue, new_job, worker_named
 
 CLAIM = "select token from faultline.claim(array['default'], 1, '15 s', gen_random_uuid())"
 ENQUEUE = "select faultline.enqueue('work')"
+WAITED_FOR = """
+select locktype from pg_locks
+where not granted and database = (select oid from pg_database where datname = current_database())
+"""
 
 
 def ids_and_tokens(dsn, many=20):
@@ -189,6 +194,29 @@ def test_an_enqueue_in_an_open_transaction_holds_nobody_up(store, db, session):
     quick.sql_at_once(ENQUEUE)
     quick.sql_at_once(CLAIM)
     slow.rollback()
+
+
+def test_a_login_without_rights_cannot_hold_up_a_new_server(store, db, session):
+    """What is waited for there is no advisory lock, which any login could take, but one of the owner's."""
+    enqueue(store)
+    forget_the_server(db)
+    owner, producer = session(), session()
+    stranger = f"stranger_{secrets.token_hex(4)}"
+    db.execute(f"create role {stranger}")
+    try:
+        owner.begin()
+        owner.sql("lock table faultline.migrations in exclusive mode")
+        waits = producer.until_waiting(producer.start_sql(ENQUEUE), behind=owner)
+        assert db.execute(WAITED_FOR).fetchall() == [("relation",)]
+
+        db.execute(f"set role {stranger}")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), db.transaction():
+            db.execute("lock table faultline.migrations in access share mode")
+    finally:
+        db.execute("reset role")
+        db.execute(f"drop role {stranger}")
+    owner.rollback()
+    assert waits.result()
 
 
 def test_a_rollback_takes_nothing_back(store, db, session):
