@@ -56,7 +56,15 @@ def test_no_innocent_dies_of_a_neighbours_crash(database, store, victim, monkeyp
     assert rows(database, "select count(*), count(distinct job_id) from effects") == [(INNOCENTS,) * 2]
 
 
-def test_every_way_to_die_is_kept_by_its_signature_and_no_other_job_is_hurt(database, store, monkeypatch):
+def ends_told(caplog, job):
+    """How the log tells of the ends of a job's attempts: an alert looks for the last one."""
+    ends = [record for record in caplog.records if getattr(record, "event", "") == "execution_finished"]
+    return [(one.levelname, one.facts["state"]) for one in ends if one.facts["job_id"] == job]
+
+
+def test_every_way_to_die_is_kept_by_its_signature_and_no_other_job_is_hurt(
+    database, store, monkeypatch, caplog
+):
     """All of them at once, and ordinary jobs beside them in the same worker."""
     monkeypatch.setenv("FAULTLINE_DSN", database)
     ways = {
@@ -78,6 +86,7 @@ def test_every_way_to_die_is_kept_by_its_signature_and_no_other_job_is_hurt(data
         error = store.run(calls.get(job)).error
         assert error.startswith(f"out of crashes: crashed alone 3 times, at last by {SIGNATURES[how]}"), how
         assert outcomes(store, job) == ["failed", "failed", "dead"]
+        assert ends_told(caplog, job) == [("WARNING", "queued"), ("WARNING", "queued"), ("ERROR", "dead")]
     assert {tuple(outcomes(store, job)) for job in beside} == {("succeeded",)}
 
 

@@ -223,14 +223,19 @@ class Runners:
             self.settler.take_late(hand, hand.lost)
 
     def _tell(self, hand: Hand, outcome: Outcome | LeaseLost | None) -> None:
-        """The attempt has ended: a failure is a warning, the one that the job dies of an error."""
+        """The attempt has ended: a failure is a warning, the one that the job dies of an error.
+
+        Of a crash the database decides whether the job dies: the settler tells it, once it is recorded.
+        """
         facts = self._facts(hand) | {"outcome": "Settled" if hand.settled else type(outcome).__name__}
-        if isinstance(outcome, Failed | Crashed | Dead) and not hand.settled:
+        if isinstance(outcome, Crashed) and not hand.settled:
+            return
+        if isinstance(outcome, Failed | Dead) and not hand.settled:
             self._tell_failed(hand, outcome, facts)
         elif hears(logging.DEBUG):
             emit("execution_finished", logging.DEBUG, **facts)
 
-    def _tell_failed(self, hand: Hand, outcome: Failed | Crashed | Dead, facts: dict[str, Any]) -> None:
+    def _tell_failed(self, hand: Hand, outcome: Failed | Dead, facts: dict[str, Any]) -> None:
         dies = isinstance(outcome, Dead) or hand.job.attempt >= hand.job.max_attempts
         level = logging.ERROR if dies else logging.WARNING
         if not hears(level) and not counted():

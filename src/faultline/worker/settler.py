@@ -353,11 +353,11 @@ class Settler:
                 # Any other says that it was not recorded, except a server's word for what only its log tells.
                 unanswered = isinstance(error, OUTAGE) or type(error) is FaultlineError
                 raise
-            if isinstance(final, Crashed):
-                self._tell_crashed(hand, final)
 
         try:
             await self.outage.outlast(say)
+            if isinstance(outcome, Crashed):
+                self._tell_crashed(hand, outcome)
             if tracing.tracer is not None:
                 tracing.settled([hand.span], began)
             reach("release.sent" if isinstance(outcome, Released) else "settled")
@@ -369,12 +369,19 @@ class Settler:
             raise
 
     def _tell_crashed(self, hand: Hand, crashed: Crashed) -> None:
-        tell("job_crashed", queue=hand.job.queue, task=hand.job.task, signature=crashed.signature)
-        if hand.ended_as == "dead" and hand.job.attempt < hand.job.max_attempts:
-            log.error(
-                "job %d (%s) is dead: it crashed alone %d times, at last by %s",
-                hand.job.id, hand.job.task, crashed.max_crashes, crashed.signature,
-            )  # fmt: skip
+        """As other failures are told; whether the job died of it stood in the answer."""
+        job, dead = hand.job, hand.ended_as == "dead"
+        tell("job_crashed", queue=job.queue, task=job.task, signature=crashed.signature)
+        error, _, frames = crashed.error.partition("\n")
+        if dead and job.attempt < job.max_attempts:
+            times, last = crashed.max_crashes, crashed.signature
+            error = f"out of crashes: crashed alone {times} times, at last by {last}: {error}"
+        emit(
+            "execution_finished", logging.ERROR if dead else logging.WARNING, job_id=job.id, token=job.token,
+            worker=self.worker, task=job.task, attempt=job.attempt, outcome="Crashed",
+            max_attempts=job.max_attempts, state="dead" if dead else "queued", error=error,
+            **({"frames": frames} if frames else {}),
+        )  # fmt: skip
 
     async def _reconsidered(self, hand: Hand, outcome: Outcome) -> Outcome:
         """A job that nobody has known for a day is not left for others any more."""
