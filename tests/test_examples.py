@@ -57,7 +57,7 @@ def test_a_handler_that_computes_runs_in_a_process_that_its_deadline_ends(databa
         "primes below 10: 4, in another process: True",
         "primes below 1000000: 78498, in another process: True",
         "meanwhile: the loop is free",
-        "factor: dead, TimeoutError: factor ran into its timeout and was stopped",
+        "factor: dead, TimeoutError: factor ran into its timeout and was told to stop",
     ):
         assert line in told
 

@@ -199,6 +199,28 @@ def test_a_worker_speaks_at_most_once_in_five_seconds(monkeypatch):
     assert all(later - earlier >= 4.99 for earlier, later in pairwise(said_at))
 
 
+def test_a_late_failure_does_not_make_the_outage_before_it_a_short_one(monkeypatch, caplog):
+    """A connection that nobody used meanwhile breaks when the database is back already."""
+    clock = still_time(monkeypatch)
+    caplog.set_level(logging.INFO)
+
+    async def go_away() -> None:
+        outage = Outage(lease=15.0)
+        outage.met(ServerUnavailable("gone"))
+        clock.now += 3.0
+        outage.over()
+        clock.now += 0.5
+        outage.met(ServerUnavailable("stale"))
+        clock.now += 0.1
+        outage.over()
+        assert outage._owes_news is not None
+        outage._owes_news._run()
+
+    asyncio.run(go_away())
+
+    assert caplog.messages[-1] == "the database is back after 3.6 s"
+
+
 def test_the_pause_between_two_tries_stays_under_a_third_of_a_lease():
     outage = Outage(lease=3.0)
 

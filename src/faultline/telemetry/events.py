@@ -13,6 +13,7 @@ EVENTS: Final = (
     "lease_expired",
     "stale_write_blocked",
     "execution_finished",
+    "worker_start",
     "worker_exit",
     "process_ended",
     "commit_resolved",

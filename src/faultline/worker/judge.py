@@ -90,7 +90,9 @@ def after_stop(hand: Hand) -> Outcome | None:
     """The worker itself stopped the handler: what is there to say?"""
     match hand.stopping:
         case "timeout":
-            return outcome_of(hand, TimeoutError(f"{hand.job.task} ran into its timeout and was stopped"))
+            return outcome_of(
+                hand, TimeoutError(f"{hand.job.task} ran into its timeout and was told to stop")
+            )
         case "lost" | "cancel":
             return None  # it is no longer ours: there is nothing to say, and nobody to hear it
         case "still_running":

@@ -28,6 +28,7 @@ class Outage:
         self._said_at = -SAID_EVERY
         self._owes_news: asyncio.TimerHandle | None = None
         self._told = False
+        self._told_since = 0.0
         self.since: float | None = None
 
     def pause(self) -> float:
@@ -39,7 +40,9 @@ class Outage:
         """An outage, or a refusal that others can mend."""
         if self.since is None:
             self.since = time.monotonic()
-            self._hush()
+            if self._owes_news is None:
+                self._told_since = self.since
+            self._hush()  # a late failure belongs to the outage whose end was not told yet
         if isinstance(trouble, OUTAGE):
             said = self.tell("%s is away, jobs in hand are kept and tried again: %s", self._far_side, trouble)
         else:
@@ -61,7 +64,7 @@ class Outage:
     def over(self) -> None:
         if self.since is None:
             return
-        lasted, self.since, self._pause = time.monotonic() - self.since, None, PAUSE_FIRST
+        lasted, self.since, self._pause = time.monotonic() - self._told_since, None, PAUSE_FIRST
         if self._told and self._owes_news is None:
             # Said when its turn has come, and once: a link that flaps is not worth a line a flap.
             wait = max(0.0, self._said_at + SAID_EVERY - time.monotonic())

@@ -138,6 +138,10 @@ class Worker:
                 self._shelf, lines.claims, self.tasks, outage, self.id, self._begin, companion.hurry
             )
             feeder.claimed = self.claimed
+            emit(
+                "worker_start", worker=self.id, name=self.name, queues=list(self.config.queues),
+                tasks=len(self.tasks), concurrency=self.config.jobs_max,
+            )  # fmt: skip
             with Stalls(self._shelf, self.id).watching():
                 await self._work(feeder, settler, companion, outage, until_empty, stop_after)
         except Exception:
@@ -247,6 +251,11 @@ class Worker:
         shelf = self._shelf
         self._give_back(settler)
         grace = self.config.grace.total_seconds()
+        if shelf.running and not self._hurry.is_set():
+            log.info(
+                "stopping: %d jobs may finish within %s; another Ctrl-C or SIGTERM gives them back at once",
+                len(shelf.running), format_duration(self.config.grace),
+            )  # fmt: skip
         await _until(lambda: not shelf.running or self._hurry.is_set(), grace)
         for hand in list(shelf.running):
             if hand.stopping is None:
