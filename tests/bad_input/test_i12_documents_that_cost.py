@@ -24,7 +24,7 @@ from tests.bad_input.costly import KEPT, MIB, REFUSED, _filled, plain
 from tests.support import claim_one, enqueue, new_job
 
 # The dearest took 20 times what the plain one takes, for 250,000 numbers; before, one of them took 700 times.
-TIMES_MAX = 160
+TIMES_MAX = 80
 FLOOR_SECONDS = 0.05
 
 
@@ -96,9 +96,13 @@ def test_i12_a_document_costs_what_its_length_costs(door, name):
     text = REFUSED.get(name) or KEPT[name]
     usual = plain(len(text))
 
-    bound = TIMES_MAX * max(_seconds(lambda: _refusal(DOORS[door], usual)), FLOOR_SECONDS / TIMES_MAX)
     refusals: list[Exception | None] = []
-    assert _seconds(lambda: refusals.append(_refusal(DOORS[door], text))) < bound
+
+    def is_within_bounds() -> bool:
+        bound = max(TIMES_MAX * _seconds(lambda: _refusal(DOORS[door], usual)), FLOOR_SECONDS)
+        return _seconds(lambda: refusals.append(_refusal(DOORS[door], text))) < bound
+
+    assert is_within_bounds() or is_within_bounds()  # a core that is shared can slow one half of a comparison
 
     known = (errors.BadDocument, errors.InputError) if "not end" not in name else Exception
     assert isinstance(refusals[0], known) == (name in REFUSED), refusals[0]
