@@ -7,6 +7,7 @@ import warnings
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from faultline.errors import ConfigError
 from faultline.remote.conformance.talk import Place
@@ -47,6 +48,17 @@ async def _answer(place):
         await place.channel.close()
 
 
+async def _probe(place):
+    """What asking whether the server is well comes to; it takes no key."""
+    try:
+        await health_pb2_grpc.HealthStub(place.channel).Check(health_pb2.HealthCheckRequest(), timeout=60)
+        return Code.OK
+    except grpc.aio.AioRpcError as error:
+        return error.code()
+    finally:
+        await place.channel.close()
+
+
 def test_s11_only_the_right_certificate_is_spoken_to(database, office):
     ours, strangers = office
     good, expired = ours.sign("server"), ours.sign("old-server", expired=True)
@@ -71,7 +83,7 @@ def test_s11_a_client_needs_a_certificate_that_we_signed_and_have_not_revoked(da
     server, client, foreign = ours.sign("mutual"), ours.sign("worker"), strangers.sign("worker")
     old, revoked = ours.sign("old-worker", expired=True), ours.sign("lost-laptop")
     listed = tmp_path / "revoked.txt"
-    listed.write_text("")
+    listed.write_text("# nobody yet\n")
 
     async def main():
         tls = _files(server, client_ca=ours.pair.cert, revoked=listed)
@@ -83,6 +95,8 @@ def test_s11_a_client_needs_a_certificate_that_we_signed_and_have_not_revoked(da
             listed.write_text(f"{revoked.fingerprint}\n")
             assert await _answer(_speak(at.target, at.key, ours, revoked)) is Code.UNAUTHENTICATED
             assert await _answer(_speak(at.target, at.key, ours, client)) is Code.OK
+            assert await _probe(_speak(at.target, at.key, ours, revoked)) is Code.UNAUTHENTICATED
+            assert await _probe(_speak(at.target, at.key, ours, client)) is Code.OK
 
     asyncio.run(main())
 

@@ -1,5 +1,6 @@
 """TLS: with a certificate it speaks nothing else, and with a client CA it speaks with nobody who has none."""
 
+import os
 import shutil
 import socket
 import ssl
@@ -102,7 +103,7 @@ def test_s11_a_certificate_that_is_revoked_opens_nothing_any_more(database, made
                     list(lines)
             with pytest.raises(httpx2.HTTPError):
                 kept.get("/healthz").raise_for_status()
-        listed.write_text("")
+        listed.write_text("# nobody any more\n")
         assert httpx2.get(f"{base}/healthz", verify=shown).status_code == 200
 
 
@@ -110,14 +111,81 @@ def test_a_list_that_cannot_be_read_any_more_stays_in_force(made, tmp_path, capl
     listed = tmp_path / "revoked.txt"
     listed.write_text(fingerprint(made / "client.pem"))
     revoked = Revoked(listed)
-    client, server = (
-        ssl.PEM_cert_to_DER_cert((made / f"{name}.pem").read_text()) for name in ("client", "server")
-    )
+    client, server = certificates(made)
 
     for spoil in (lambda: listed.write_text("nonsense"), listed.unlink):
         spoil()
         assert (revoked.lists(client), revoked.lists(server)) == (True, False)
     assert caplog.text.count("cannot be read") == 1
+
+
+def certificates(made):
+    return [ssl.PEM_cert_to_DER_cert((made / f"{name}.pem").read_text()) for name in ("client", "server")]
+
+
+def rewritten(file, text):
+    file.write_text(text)
+
+
+def replaced(file, text):
+    (file.parent / "next").write_text(text)
+    (file.parent / "next").replace(file)
+
+
+@pytest.mark.parametrize("change", [rewritten, replaced])
+def test_a_changed_list_is_seen_also_with_its_old_length_and_time(made, tmp_path, change):
+    """One print for another: lines have one length, and a copy may keep its time."""
+    client, server = certificates(made)
+    listed = tmp_path / "revoked.txt"
+    listed.write_text(fingerprint(made / "server.pem"))
+    revoked, before = Revoked(listed), listed.stat()
+    assert (revoked.lists(client), revoked.lists(server)) == (False, True)
+
+    change(listed, fingerprint(made / "client.pem"))
+    os.utime(listed, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    assert listed.stat().st_size == before.st_size
+    assert (revoked.lists(client), revoked.lists(server)) == (True, False)
+
+
+def test_a_changed_list_is_seen_within_a_second_whatever_its_file_tells(made, tmp_path, monkeypatch):
+    client, server = certificates(made)
+    listed = tmp_path / "revoked.txt"
+    listed.write_text(fingerprint(made / "server.pem"))
+    monkeypatch.setattr("faultline.server.revoked._version", lambda file: (0, 0))
+    revoked = Revoked(listed)
+
+    listed.write_text(fingerprint(made / "client.pem"))
+
+    wait_for(lambda: revoked.lists(client))
+    assert not revoked.lists(server)
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_an_empty_list_leaves_the_last_one_in_force_and_a_remark_empties_it(made, tmp_path, caplog, text):
+    """Empty is what a file is while another is copied over it, and on a full disk it stays so."""
+    client, _ = certificates(made)
+    listed = tmp_path / "revoked.txt"
+    listed.write_text(fingerprint(made / "client.pem"))
+    revoked = Revoked(listed)
+
+    listed.write_text(text)
+    assert revoked.lists(client)
+    assert revoked.lists(client)
+    (told,) = caplog.records
+    assert told.levelname == "WARNING"
+    assert "is empty, its last list stays in force" in told.getMessage()
+
+    listed.write_text("# nobody\n")
+    assert not revoked.lists(client)
+
+
+def test_a_list_that_is_empty_at_the_start_is_told(made, tmp_path, caplog):
+    (tmp_path / "revoked.txt").write_text("")
+    assert not Revoked(tmp_path / "revoked.txt").lists(certificates(made)[0])
+    (told,) = caplog.records
+    assert told.levelname == "WARNING"
+    assert "is empty" in told.getMessage()
 
 
 @pytest.mark.parametrize("text", ["-----BEGIN X509 CRL-----\nMIIB\n", "AB:CD", "ff" * 33])

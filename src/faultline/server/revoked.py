@@ -15,22 +15,30 @@ from faultline.errors import ConfigError
 log = logging.getLogger("faultline.server")
 
 TELL_EVERY_SECONDS: Final = 60.0
+READ_EVERY_SECONDS: Final = 1.0
 _PRINT: Final = re.compile(r"[0-9a-f]{64}")
+
+EMPTY: Final = "a list that is meant to be empty holds a line with a remark, such as `# nobody`"
 
 
 class Revoked:
     """The list in a file, read again when that changes.
 
-    If it cannot be read later on, the last list that could be stays in force, and the log says so.
+    If it cannot be read later on, or is empty, the last list stays in force, and the log says so: a file is
+    empty while another is copied over it, and stays so on a full disk.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._told_at = float("-inf")
+        self._read_at = time.monotonic()
         try:
-            self._read_of, self._prints = _version(file), read_prints(file.read_text())
+            self._read_of, self._text = _version(file), file.read_text()
+            self._prints = read_prints(self._text)
         except (OSError, ValueError) as error:
             raise ConfigError(f"--tls-revoked {file}: {error}") from None
+        if not self._text.strip():
+            log.warning("--tls-revoked %s is empty, so no certificate is refused; %s", file, EMPTY)
 
     def lists(self, der: bytes) -> bool:
         """Whether this certificate, as DER, is on the list."""
@@ -39,21 +47,37 @@ class Revoked:
 
     def _look(self) -> None:
         try:
-            version = _version(self._file)
-            if version != self._read_of:
-                self._prints = read_prints(self._file.read_text())
-                self._read_of = version
+            version, now = _version(self._file), time.monotonic()
+            # What tells of a file may stay the same while its text does not: times are coarse, lines alike.
+            if version != self._read_of or now - self._read_at > READ_EVERY_SECONDS:
+                self._take(self._file.read_text())
+                self._read_of, self._read_at = version, now
         except (OSError, ValueError) as error:
-            if time.monotonic() - self._told_at > TELL_EVERY_SECONDS:
-                self._told_at = time.monotonic()
+            if self._may_tell():
                 log.error(
                     "--tls-revoked %s cannot be read, its last list stays in force: %s", self._file, error
                 )
 
+    def _take(self, text: str) -> None:
+        if text == self._text:
+            return
+        if self._prints and not text.strip():
+            if self._may_tell():
+                log.warning("--tls-revoked %s is empty, its last list stays in force; %s", self._file, EMPTY)
+            return
+        self._prints, self._text = read_prints(text), text
 
-def _version(file: Path) -> tuple[int, int]:
+    def _may_tell(self) -> bool:
+        due = time.monotonic() - self._told_at > TELL_EVERY_SECONDS
+        if due:
+            self._told_at = time.monotonic()
+        return due
+
+
+def _version(file: Path) -> tuple[int, ...]:
+    """What changes with the file; that of another with the same length and time differs too."""
     found = file.stat()
-    return found.st_mtime_ns, found.st_size
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def read_prints(text: str) -> frozenset[str]:

@@ -92,10 +92,14 @@ class Gate:
 
     async def known(self, context: Context) -> Caller:
         """The caller; NotAuthenticated for a key, or a certificate, that opens nothing."""
+        self.look_at_the_certificate(context)
+        return await self._doorman.who(presented(context), loopback=self._is_here(context))
+
+    def look_at_the_certificate(self, context: Context) -> None:
+        """Refuse whoever shows one that was revoked."""
         revoked = self._revoked
         if revoked is not None and any(revoked.lists(der) for der in shown_certificates(context)):
             raise NotAuthenticated("this certificate opens nothing: it was revoked; ask for another")
-        return await self._doorman.who(presented(context), loopback=self._is_here(context))
 
     def _is_here(self, context: Context) -> bool:
         trusted = self._config.trust_loopback and not self._config.behind_proxy

@@ -25,6 +25,7 @@ class KeyedHealth(health.aio.HealthServicer):  # type: ignore[misc]
     async def Check(self, unread: Any, context: Context) -> Any:
         address = host_of(context.peer()) or ""
         async with answering(context):
+            self._gate.look_at_the_certificate(context)
             return await super().Check(await self._probes.message(context, address), context)
 
     async def Watch(self, unread: Any, context: Context) -> None:
