@@ -52,6 +52,29 @@ def test_the_same_idempotency_key_is_the_same_job(admin, store, queue):
     assert store.run(calls.count_jobs(queues=[queue])) == 1
 
 
+@pytest.mark.parametrize("key", ["größe-7", "注文-7", "\N{ROCKET}"])
+def test_a_key_beyond_ascii_is_the_same_in_the_header_and_in_the_field(admin, queue, key):
+    """In a header it is UTF-8, as curl and most clients send it."""
+    asked = {"task": "charge", "queue": queue}
+    by_header = admin.post(JOBS, json=asked, headers={b"idempotency-key": key.encode()})
+    by_field = admin.post(JOBS, json={**asked, "key": key})
+    by_both = admin.post(JOBS, json={**asked, "key": key}, headers={b"idempotency-key": key.encode()})
+
+    assert [said.status_code for said in (by_header, by_field, by_both)] == [201, 200, 200]
+    assert by_header.json()["id"] == by_field.json()["id"] == by_both.json()["id"]
+    assert admin.get(f"{JOBS}/{by_field.json()['id']}").json()["key"] == key
+
+
+@pytest.mark.parametrize("raw", ["größe-7".encode("latin-1"), b"order-7\xff", b"\xed\xa0\x80"])
+def test_a_key_in_the_header_that_is_no_utf_8_is_refused(admin, store, queue, raw):
+    answer = admin.post(JOBS, json={"task": "charge", "queue": queue}, headers={b"idempotency-key": raw})
+
+    assert (answer.status_code, code_of(answer)) == (400, "malformed")
+    assert "Idempotency-Key" in answer.json()["detail"]
+    assert "UTF-8" in answer.json()["detail"]
+    assert store.run(calls.count_jobs(queues=[queue])) == 0
+
+
 @pytest.mark.parametrize(
     ("where", "said"),
     [

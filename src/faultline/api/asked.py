@@ -99,6 +99,17 @@ class Asked:
         return key.strip()
 
     @property
+    def job_key(self) -> str | None:
+        """The key of its job, if a header names one: the same text as in the field `key`, so in UTF-8."""
+        said = self.headers.get(b"idempotency-key")
+        try:
+            return None if said is None else said.encode("latin-1").decode()
+        except UnicodeDecodeError:
+            raise Refused(
+                MALFORMED, "the Idempotency-Key header is not UTF-8; send it so, or as the field `key`"
+            ) from None
+
+    @property
     def peer(self) -> str:
         """The address at the other end of the connection."""
         client = self.scope.get("client")

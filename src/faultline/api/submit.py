@@ -24,7 +24,7 @@ _encode: Final = msgspec.json.Encoder().encode
 async def submit_one(desk: Desk, asked: Asked, caller: Caller, body: bytes, answer: Answer) -> None:
     """Enqueue one job; 201 for a new one, 200 when its key names one that was there."""
     caller.require("enqueue")
-    key = asked.headers.get(b"idempotency-key")
+    key = asked.job_key
     if len(body) <= LARGE_BYTES:
         new = decode_one(body, key)
     else:

@@ -29,7 +29,7 @@ router = APIRouter(tags=["jobs"])
 
 _KEY: dict[str, Any] = {
     "name": "Idempotency-Key", "in": "header", "required": False,
-    "description": "Two submits with one key are one job; the same as the field `key`.",
+    "description": "Two submits with one key are one job; the same as the field `key`, in UTF-8.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }  # fmt: skip
 
