@@ -24,6 +24,12 @@ NOW = timedelta(0)
 SECOND = timedelta(seconds=1)
 
 
+PROXIES_SET = (
+    "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-forwarded-server",
+    "forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip",
+)  # fmt: skip
+"""Headers by which proxies give themselves away; many of them set but one."""
+
 TAKE_OVER = """
 update faultline.active as job
 set token = job.token + 1, claim = gen_random_uuid()

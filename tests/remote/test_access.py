@@ -18,7 +18,7 @@ from faultline.remote.serving.rights import Rights
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.store import calls
 from faultline.store.run import AsyncStore
-from tests.support import new_job
+from tests.support import PROXIES_SET, new_job
 
 Code = grpc.StatusCode
 
@@ -298,16 +298,16 @@ def test_what_is_remembered_of_jobs_has_a_bound(monkeypatch):
     assert asyncio.run(name_many()) <= 150
 
 
-@pytest.mark.parametrize("header", ["x-forwarded-for", "forwarded", "x-real-ip"])
-def test_a_call_that_was_passed_on_is_not_from_this_machine(served, header):
+def test_a_call_that_was_passed_on_is_not_from_this_machine(served):
     async def test(place):
         job_id = await place.store.run(calls.enqueue(new_job()))
         way = place.place(None)
         assert (await way.info(job_id)).state == "queued"
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            asked = client_pb2.GetRequest(id=job_id)
-            await way.jobs.Get(asked, metadata=((header, "203.0.113.9"),), timeout=60)
-        assert caught.value.code() is Code.UNAUTHENTICATED
+        asked = client_pb2.GetRequest(id=job_id)
+        for header in PROXIES_SET:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await way.jobs.Get(asked, metadata=((header, "203.0.113.9"),), timeout=60)
+            assert caught.value.code() is Code.UNAUTHENTICATED, header
 
     served(test)
 

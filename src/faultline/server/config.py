@@ -12,8 +12,11 @@ from faultline.server.limits import Limits
 
 HTTP_PORT: Final = 8000
 GRPC_PORT: Final = 8001
-FORWARDED: Final = frozenset({b"x-forwarded-for", b"forwarded", b"x-real-ip", b"x-forwarded-host", b"via"})
-"""Headers by which a proxy says that it passes a request on."""
+FORWARDED: Final = frozenset({
+    b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-forwarded-port", b"x-forwarded-server",
+    b"forwarded", b"via", b"x-real-ip", b"x-client-ip", b"cf-connecting-ip", b"true-client-ip",
+})  # fmt: skip
+"""Headers by which a proxy says that it passes a request on; many a proxy sets but one of them."""
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 
