@@ -167,6 +167,24 @@ def test_a_traceback_on_a_terminal_keeps_its_lines_and_loses_its_codes():
     assert json.loads(JsonFormatter().format(made))["error"].endswith("gone")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_i11_an_error_s_text_begins_no_line_of_a_log(end):
+    """A line that begins at the margin is a record: who chooses an error's text could write one."""
+    forged = f"first{end}12:00:00.000 INFO    faultline.server: forged"
+    try:
+        raise ValueError(forged)
+    except ValueError as error:
+        raised = record(exc_info=(type(error), error, error.__traceback__))
+    kept = record("failed", facts={"frames": forged, "error": forged})
+
+    for made in (raised, kept):
+        _, *more = LineFormatter().format(made).splitlines()
+        assert more
+        assert all(line.startswith("    ") for line in more)
+        assert len(JsonFormatter().format(made).splitlines()) == 1
+        assert json.loads(JsonFormatter().format(made))["error"].endswith(forged)
+
+
 def test_passwords_are_scrubbed_from_every_line():
     dsn = f"postgresql://app:{SECRET}@db/shop"
     made = record(

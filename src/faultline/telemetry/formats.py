@@ -12,6 +12,7 @@ from faultline.telemetry.text import printable, scrub
 _CONTEXT: Final = ("job_id", "token", "task")
 _COLOURS: Final = {"WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[31m", "DEBUG": "\x1b[2m"}
 _RESET: Final = "\x1b[0m"
+_INDENT: Final = "    "
 
 
 def _facts(record: logging.LogRecord) -> dict[str, Any]:
@@ -64,7 +65,8 @@ def _plain(value: Any) -> Any:
 class LineFormatter(logging.Formatter):
     """A readable line: time, level, what, and the facts as `name=value`; control characters spelled out.
 
-    Below it the frames of an error, where it has some, a line each.
+    Below it the frames of an error, where it has some, a line each and indented: what begins at the margin
+    is a record, and whoever chooses an error's text must not write one.
 
     >>> record = logging.LogRecord("shop", logging.INFO, "f", 1, "bell\\a", None, None)
     >>> LineFormatter().format(record).endswith("INFO    shop: bell\\\\x07")
@@ -79,13 +81,12 @@ class LineFormatter(logging.Formatter):
         at = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
         what = getattr(record, "event", None) or f"{record.name}: {_said(record)}"
         named = _facts(record)
-        frames = scrub(str(named.pop("frames", ""))).splitlines()
+        below = scrub(str(named.pop("frames", ""))).splitlines()
         facts = " ".join(f"{name}={scrub(str(value))}" for name, value in named.items())
         line = printable(f"{at} {record.levelname:7} {what} {facts}".rstrip())
-        line = "\n".join([line, *(printable(part) for part in frames)])
         if record.exc_info:
-            trace = scrub(self.formatException(record.exc_info)).splitlines()
-            line = "\n".join([line, *(printable(part) for part in trace)])
+            below += scrub(self.formatException(record.exc_info)).splitlines()
+        line = "\n".join([line, *(_INDENT + printable(part) for part in below)])
         start = _COLOURS.get(record.levelname, "") if self._colour else ""
         return f"{start}{line}{_RESET}" if start else line
 
