@@ -1,8 +1,12 @@
 """Case S11: plain text, old TLS, a wrong name, an expired, foreign or revoked certificate: all refused."""
 
 import asyncio
+import json
+import os
 import socket
 import ssl
+import subprocess
+import sys
 import warnings
 
 import grpc
@@ -129,6 +133,50 @@ def _handshake(port, newest):
             return True
     except (ssl.SSLError, ConnectionError):
         return False
+
+
+@pytest.fixture
+def start(database):
+    """Start `faultline server` with JSON lines; what is left of it is killed after the test."""
+    started = []
+
+    def start(*words, **environment):
+        known = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "faultline", "server", "--http", "off", "--grpc", "127.0.0.1:0",
+             "--log", "json", *words],
+            env={**known, "FAULTLINE_DSN": database, **environment}, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        started.append(process)
+        for line in process.stderr:
+            if "listening for gRPC" in line:
+                return process, int(json.loads(line)["message"].rpartition(":")[2])
+        raise AssertionError(f"it ended with {process.wait()}")
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(("asked", "speaks"), [({}, False), ({"GRPC_VERBOSITY": "INFO"}, True)])
+def test_s11_strangers_who_fail_a_handshake_write_nothing_into_the_log(start, office, asked, speaks):
+    """gRPC's library writes a line for each, past our log; whoever asks for them gets them."""
+    server = office[0].sign("logged")
+    process, port = start("--tls-cert", str(server.cert), "--tls-key", str(server.key), **asked)
+
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
+            raw.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            while raw.recv(1_000):
+                pass
+    process.terminate()
+    said = process.communicate(timeout=60)[1]
+
+    assert ("Handshake failed" in said) == speaks
+    if not speaks:
+        assert all(json.loads(line) for line in said.splitlines())
 
 
 def test_files_that_are_not_there_are_named(tmp_path):

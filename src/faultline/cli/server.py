@@ -12,6 +12,7 @@ from faultline.cli import loops
 from faultline.cli.options import DURATION, Command, told
 from faultline.cli.terminal import Terminal
 from faultline.errors import ConfigError
+from faultline.remote.extra import hush_grpc
 from faultline.telemetry import configure_logging
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def command(terminal: Terminal, /, log: str | None, **asked: Any) -> int:
     for module in ("fastapi", "uvicorn"):
         if importlib.util.find_spec(module) is None:
             raise ConfigError("the server needs an extra: pip install 'faultline-queue[server]'")
+    hush_grpc("NONE")
     from faultline.server.server import Server
 
     config = server_config(**asked)

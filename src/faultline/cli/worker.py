@@ -16,7 +16,7 @@ from faultline.cli.terminal import Terminal
 from faultline.config import Settings, WorkerConfig, read_queues
 from faultline.exporters.opentelemetry import instrument_if_configured
 from faultline.remote.address import Address
-from faultline.remote.extra import need_grpc
+from faultline.remote.extra import hush_grpc, need_grpc
 from faultline.suggest import did_you_mean
 from faultline.telemetry import configure_logging
 
@@ -220,6 +220,7 @@ def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -
 
 def doors_to(address: Address, settings: Settings) -> "Remote":
     need_grpc()
+    hush_grpc("ERROR")  # not less: handlers may use gRPC too, and its errors are theirs to see
     from faultline.remote.doors import Remote  # an extra, and not light
 
     return Remote(address, settings)
