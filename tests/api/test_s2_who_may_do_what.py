@@ -1,5 +1,6 @@
 """S2, S12: each route asks who you are before it tells you anything; a key belongs in a header."""
 
+import asyncio
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from faultline.api import ApiConfig
 from faultline.errors import ConfigError
 from faultline.server.config import ServerConfig
 from faultline.server.limits import Limits
+from faultline.server.wrong_keys import WrongKeys
 from faultline.store import calls
 from tests.api.serving import code_of, serving
 from tests.support import PROXIES_SET, enqueue
@@ -206,6 +208,13 @@ def test_a_good_key_that_was_never_seen_is_let_in_beside_a_crowd_of_wrong_ones(d
     assert 1 <= len(lines) <= 3
     assert "key id" in lines[0]
     assert not any(client.headers["authorization"].split("_", 2)[2] in caplog.text for client in wrong)
+
+
+def test_a_wrong_key_of_whoever_has_hung_up_is_told_without_an_address(caplog):
+    """A connection that was reset has none any more."""
+    asyncio.run(WrongKeys(5.0, "HTTP").are_too_many("", "flk_000000000000_" + "A" * 43))
+
+    assert "was refused, from an address that is gone (key id 000000000000)" in caplog.text
 
 
 def test_a_key_that_is_revoked_opens_nothing_after_five_seconds(monkeypatch, service, store):

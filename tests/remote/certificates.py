@@ -35,8 +35,15 @@ class Authority:
             "-keyout", self.pair.key, "-out", self.pair.cert,
         )  # fmt: skip
 
-    def sign(self, name: str, san: str = "DNS:localhost,IP:127.0.0.1", *, expired: bool = False) -> Pair:
-        """A certificate for a name; an expired one was good until yesterday."""
+    def sign(
+        self,
+        name: str,
+        san: str = "DNS:localhost,IP:127.0.0.1",
+        *,
+        expired: bool = False,
+        early: bool = False,
+    ) -> Pair:
+        """A certificate for a name; an expired one was good for a month, an early one will be."""
         pair = Pair(self.folder / f"{self.name}-{name}.pem", self.folder / f"{self.name}-{name}.key")
         request, extensions = pair.cert.with_suffix(".csr"), pair.cert.with_suffix(".ext")
         extensions.write_text(f"subjectAltName={san}\n")
@@ -45,7 +52,9 @@ class Authority:
             "-keyout", pair.key, "-out", request,
         )  # fmt: skip
         if expired:
-            self._sign_for_last_year(request, extensions, pair.cert)
+            self._sign_for(request, extensions, pair.cert, "20240101000000Z", "20240201000000Z")
+        elif early:
+            self._sign_for(request, extensions, pair.cert, "20900101000000Z", "20900201000000Z")
         else:
             _openssl(
                 "x509", "-req", "-in", request, "-CA", self.pair.cert, "-CAkey", self.pair.key,
@@ -53,7 +62,7 @@ class Authority:
             )  # fmt: skip
         return pair
 
-    def _sign_for_last_year(self, request: Path, extensions: Path, out: Path) -> None:
+    def _sign_for(self, request: Path, extensions: Path, out: Path, since: str, until: str) -> None:
         """`openssl x509` dates from now on; `openssl ca` takes any dates, and wants a folder for it."""
         home = self.folder / "ca"
         home.mkdir(exist_ok=True)
@@ -65,7 +74,7 @@ class Authority:
         )
         _openssl(
             "ca", "-batch", "-config", config, "-cert", self.pair.cert, "-keyfile", self.pair.key,
-            "-in", request, "-startdate", "20240101000000Z", "-enddate", "20240201000000Z",
+            "-in", request, "-startdate", since, "-enddate", until,
             "-extfile", extensions, "-notext", "-out", out,
         )  # fmt: skip
 

@@ -16,9 +16,10 @@ from faultline.server import protocol
 from faultline.server.config import Tls
 from faultline.server.limits import Limits
 from faultline.server.revoked import Revoked
-from faultline.server.tls import server_context
+from faultline.server.tls import Certificates, server_context
 from scripts import tools
 from tests.api.serving import serving
+from tests.remote.certificates import Authority
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason=tools.why_not("openssl"))
 
@@ -247,6 +248,73 @@ def test_a_renewed_certificate_is_used_without_a_restart_and_a_bad_one_is_not(
 
             assert kept.get(url).status_code == 200  # over the connection that was open
         assert serial_of(service) == ssl.PEM_cert_to_DER_cert((made / "client.pem").read_text())
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory):
+    """Certificates of one authority: good ones, one that has expired and one for later years."""
+    office = Authority(tmp_path_factory.mktemp("dated"), "office")
+    return {
+        "good": office.sign("good"),
+        "next": office.sign("next"),
+        "expired": office.sign("expired", expired=True),
+        "older": office.sign("older", expired=True),
+        "early": office.sign("early", early=True),
+    }
+
+
+@pytest.fixture
+def put(dated, tmp_path, monkeypatch):
+    """Put a certificate where the server has its own, and look at it without delay."""
+    monkeypatch.setattr("faultline.server.tls.TRY_EVERY_SECONDS", 0.0)
+
+    def put(name):
+        shutil.copy(dated[name].cert, tmp_path / "cert.pem")
+        shutil.copy(dated[name].key, tmp_path / "key.pem")
+        return Tls(cert=tmp_path / "cert.pem", key=tmp_path / "key.pem")
+
+    return put
+
+
+def warnings_in(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("expired", "expired on 2024-02-01"), ("early", "is not valid before 2090-01-01")]
+)
+def test_a_certificate_that_is_not_valid_now_does_not_replace_one_that_is(put, caplog, name, reason):
+    certificates = Certificates(put("good"), "HTTP")
+    kept = certificates.context
+
+    put(name)
+    assert not certificates.renewed()
+    assert not certificates.renewed()
+    assert certificates.context is kept
+    (told,) = warnings_in(caplog)
+    assert reason in told
+    assert "the last one stays" in told
+
+    put("next")
+    assert certificates.renewed()
+    assert certificates.context is not kept
+
+
+def test_of_two_that_are_not_valid_the_new_one_is_used_and_told(put, caplog):
+    certificates = Certificates(put("older"), "HTTP")
+    put("expired")
+
+    assert certificates.renewed()
+    at_start, renewed = warnings_in(caplog)
+    assert "expired on 2024-02-01" in at_start
+    assert "expired on 2024-02-01" in renewed
+
+
+@pytest.mark.parametrize(("name", "lines"), [("good", 0), ("expired", 1), ("early", 1)])
+def test_a_certificate_that_is_not_valid_at_the_start_is_told(put, caplog, name, lines):
+    Certificates(put(name), "gRPC")
+
+    assert len(warnings_in(caplog)) == lines
 
 
 def test_handshakes_that_are_not_finished_count_among_the_connections_of_an_address(database, made):

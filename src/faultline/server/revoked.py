@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from faultline.errors import ConfigError
+from faultline.telemetry.seldom import Seldom
 
 log = logging.getLogger("faultline.server")
 
@@ -30,7 +31,7 @@ class Revoked:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._told_at = float("-inf")
+        self._seldom = Seldom(TELL_EVERY_SECONDS)
         self._read_at = time.monotonic()
         try:
             self._read_of, self._text = _version(file), file.read_text()
@@ -53,7 +54,7 @@ class Revoked:
                 self._take(self._file.read_text())
                 self._read_of, self._read_at = version, now
         except (OSError, ValueError) as error:
-            if self._may_tell():
+            if self._seldom.allows("cannot be read"):
                 log.error(
                     "--tls-revoked %s cannot be read, its last list stays in force: %s", self._file, error
                 )
@@ -62,16 +63,10 @@ class Revoked:
         if text == self._text:
             return
         if self._prints and not text.strip():
-            if self._may_tell():
+            if self._seldom.allows("is empty"):
                 log.warning("--tls-revoked %s is empty, its last list stays in force; %s", self._file, EMPTY)
             return
         self._prints, self._text = read_prints(text), text
-
-    def _may_tell(self) -> bool:
-        due = time.monotonic() - self._told_at > TELL_EVERY_SECONDS
-        if due:
-            self._told_at = time.monotonic()
-        return due
 
 
 def _version(file: Path) -> tuple[int, ...]:

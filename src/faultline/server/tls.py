@@ -4,10 +4,13 @@ import logging
 import ssl
 import threading
 import time
+from datetime import UTC, datetime
 from typing import Final
 
 from faultline.errors import ConfigError
 from faultline.server.config import Tls
+from faultline.server.validity import Validity, validity_of
+from faultline.telemetry.seldom import Seldom
 
 log = logging.getLogger("faultline.server")
 
@@ -44,16 +47,21 @@ class Certificates:
     """The files of TLS, looked at again: renewed ones are used for new connections, without a restart.
 
     Files that cannot be used, such as a certificate whose key has not come yet, are told in the log; the last
-    ones that could be stay in force, and the files are tried again.
+    ones that could be stay in force, and the files are tried again. So it is with a certificate that has
+    expired, or is not valid yet, for as long as the last one is.
     """
 
     def __init__(self, tls: Tls, door: str) -> None:
         self.tls = tls
         self._door = door
         self._read_of = _version(tls)
-        self._told_at = self._tried_at = float("-inf")
+        self._tried_at = float("-inf")
+        self._seldom = Seldom(TELL_EVERY_SECONDS)
         self._looking = threading.Lock()  # gRPC asks from threads of its own
         self.context = server_context(tls)
+        self._validity = _validity(tls)
+        if (trouble := _trouble(self._validity)) is not None:
+            log.warning("%s: the certificate in %s %s: clients refuse it", door, tls.cert, trouble)
 
     def renewed(self) -> bool:
         """Whether the files have changed, and can be used; True once for each change."""
@@ -63,25 +71,47 @@ class Certificates:
                 if version == self._read_of or time.monotonic() - self._tried_at < TRY_EVERY_SECONDS:
                     return False
                 self._tried_at = time.monotonic()
-                context = server_context(self.tls)
+                context, validity = server_context(self.tls), _validity(self.tls)
                 if version != _version(self.tls):
                     return False  # still being written: the next look sees the rest
             except (ConfigError, OSError) as error:
                 self._tell(error)
                 return False
-            self.context, self._read_of = context, version
-            log.info(
-                "%s: the certificate in %s is a new one, and is used from now on", self._door, self.tls.cert
-            )
+            trouble = _trouble(validity)
+            if trouble is not None and _trouble(self._validity) is None:
+                self._tell_kept(trouble)
+                return False  # tried again: the one may become valid, and the other expire
+            self.context, self._validity, self._read_of = context, validity, version
+            self._tell_used(trouble)
             return True
 
+    def _tell_used(self, trouble: str | None) -> None:
+        log.info("%s: the certificate in %s is a new one, and is used from now on", self._door, self.tls.cert)
+        if trouble is not None:
+            log.warning("%s: the new certificate %s: clients refuse it", self._door, trouble)
+
+    def _tell_kept(self, trouble: str) -> None:
+        if self._seldom.allows("not valid"):
+            log.warning(
+                "%s: the new certificate in %s %s; the last one stays while it is valid",
+                self._door, self.tls.cert, trouble,
+            )  # fmt: skip
+
     def _tell(self, error: Exception) -> None:
-        if time.monotonic() - self._told_at > TELL_EVERY_SECONDS:
-            self._told_at = time.monotonic()
+        if self._seldom.allows("cannot be used"):
             log.error("%s: changed files of TLS cannot be used, the last ones stay: %s", self._door, error)
 
 
-def _version(tls: Tls) -> tuple[tuple[int, int, int], ...]:
+def _validity(tls: Tls) -> Validity | None:
+    return validity_of(tls.cert.read_text(errors="replace"))
+
+
+def _trouble(validity: Validity | None) -> str | None:
+    """Why a certificate is not valid now; nothing is said of one whose dates cannot be read."""
+    return None if validity is None else validity.trouble(datetime.now(UTC))
+
+
+def _version(tls: Tls) -> tuple[tuple[int, ...], ...]:
     """What changes with the files; a link to another file changes it too."""
     found = [file.stat() for file in (tls.cert, tls.key, tls.client_ca) if file is not None]
-    return tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in found)
+    return tuple((one.st_mtime_ns, one.st_ctime_ns, one.st_size, one.st_ino) for one in found)

@@ -26,6 +26,8 @@ PAUSES_MAX: Final = 500
 TELL_EVERY_SECONDS: Final = 60.0
 LINES_PER_SECOND: Final = 1.0
 ADDRESSES_MAX: Final = 1_000
+GONE: Final = "an address that is gone"
+"""A connection that was reset at once tells none any more."""
 
 
 class WrongKeys:
@@ -74,7 +76,7 @@ class WrongKeys:
         if due:
             log.warning(
                 "%s: an API key that opens nothing was refused, from %s (%s); %d more from there untold",
-                self._door, printable(address[:100]), _named(key), untold,
+                self._door, printable(address[:100]) or GONE, _named(key), untold,
             )  # fmt: skip
 
 
