@@ -16,7 +16,7 @@ FUNCTIONS = ROOT / "src/faultline/sql/functions"
 HELPERS = {
     "answer_the_rest", "be_durable", "check_server", "claimed_again", "clock_set_back", "crash_delay",
     "damage", "enqueue_keyed", "enter", "fetch_later", "fitting", "give_back", "highest_id", "hold",
-    "hold_key_name", "lane_of", "lanes_with_jobs", "lapse_key", "lease_of", "line_up", "missing_ranges",
+    "hold_keys", "lane_of", "lanes_with_jobs", "lapse_key", "lease_of", "line_up", "missing_ranges",
     "new_key_seed", "note_act", "note_refusals", "put_back", "queue_figures", "raise_dead", "raise_sequences",
     "raise_top", "readable", "record_server", "refuse", "server_mark", "shift_deadlines", "state_of",
     "step_over_rows", "table_figures", "take_key", "text_of", "timeline", "where_is", "why_refused",

@@ -5,11 +5,14 @@ import inspect
 import re
 from datetime import timedelta
 
+import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from faultline.access import doorman, keys, mint
 from faultline.errors import InputError, JobNotFound, WrongState
 from faultline.store import calls
+from faultline.store.run import Store
 from tests.support import NOW, all_at_once, contents
 
 DAY = timedelta(days=1)
@@ -102,6 +105,43 @@ def test_two_who_make_the_same_name_at_once_make_one_key(store):
             return None
 
     assert sum(id is not None for id in all_at_once(6, make)) == 1
+
+
+@pytest.fixture
+def impatient(database):
+    """A store whose statements end after five seconds, where they would wait for ever."""
+    store = Store(make_conninfo(database, options="-c statement_timeout=5s"))
+    yield store
+    store.close()
+
+
+def make_in(conn, name):
+    """Make a key within a transaction that stays open."""
+    key = mint()
+    conn.execute("select faultline.create_key(%s, %s, %s, '{read}')", [key.id, key.hash, name])
+
+
+def test_no_number_that_anybody_can_hold_holds_up_a_new_key(impatient, database):
+    """Advisory locks belong to nobody: whoever may connect can take any of them, for as long as they like."""
+    with psycopg.connect(database) as stranger, psycopg.connect(database) as conn:
+        stranger.execute("select pg_advisory_lock(hashtextextended('faultline key ops', 0))")
+        key = mint()
+        impatient.run(calls.create_key(key.id, key.hash, "ops", ["read"]))
+        rotated(impatient, key.id)
+
+        make_in(conn, "mailer")
+        held = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
+        assert conn.execute(held).fetchone() == (0,)
+
+
+def test_a_key_that_is_being_made_holds_up_neither_logins_nor_revocations(made, impatient, database):
+    lost, kept = made("lost"), made("kept")
+    with psycopg.connect(database) as conn:
+        make_in(conn, "ops")
+
+        assert impatient.run(calls.find_key(kept.id)) is not None
+        impatient.run(calls.key_used(kept.id))
+        assert impatient.run(calls.revoke_key(lost.id)) is not None
 
 
 def rotated(store, id, overlap=DAY):

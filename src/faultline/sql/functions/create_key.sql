@@ -11,7 +11,7 @@ declare
   moment timestamptz := faultline.now();
 begin
   perform faultline.be_durable();
-  perform faultline.hold_key_name(create_key.name);
+  perform faultline.hold_keys();
   if exists (select from faultline.key_list as key where key.name = create_key.name and key.live) then
     raise exception 'there is a live API key named %', quote_literal(create_key.name)
       using errcode = 'LS004', hint = 'Rotate it, revoke it, or choose another name.';

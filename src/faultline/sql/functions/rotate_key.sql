@@ -12,7 +12,7 @@ declare
   old     faultline.api_keys;
 begin
   perform faultline.be_durable();
-  perform faultline.hold_key_name((select key.name from faultline.api_keys as key where key.id = rotate_key.id));
+  perform faultline.hold_keys();
   select * into old from faultline.api_keys as key where key.id = rotate_key.id for update;
   if not found then
     raise exception 'there is no API key %', quote_literal(rotate_key.id)
