@@ -120,6 +120,28 @@ def test_migrators_at_once_succeed_whatever_isolation_their_role_starts_with(emp
     assert check(empty_database).is_current
 
 
+def test_a_migration_that_waits_says_for_whom_and_goes_on(empty_database, monkeypatch, caplog):
+    """Anybody who may connect can hold the number that migrators queue up behind."""
+    monkeypatch.setattr(migrating, "TELL_AFTER_SECONDS", 0.3)
+    named = make_conninfo(empty_database, application_name="a\x1bb")
+    with psycopg.connect(named, autocommit=True) as stranger:
+        stranger.execute("select pg_advisory_lock(%s)", [migrating.LOCK])
+        holder = f"session {stranger.info.backend_pid} of {stranger.info.user}"
+        waiting = threading.Thread(target=migrate, args=[empty_database])
+        waiting.start()
+        give_up_at = time.monotonic() + 30
+        while "holds the lock" not in caplog.text and time.monotonic() < give_up_at:
+            time.sleep(0.05)
+        time.sleep(0.5)
+    waiting.join(60)
+
+    assert check(empty_database).is_current
+    (told,) = caplog.records
+    assert told.levelname == "WARNING"
+    assert holder in told.getMessage()
+    assert told.getMessage().isprintable()
+
+
 def test_a_migration_killed_half_way_leaves_nothing_and_the_next_one_finishes(empty_database, monkeypatch):
     monkeypatch.setattr(migrating, "current", lambda: "select pg_sleep(60);" + current())
     died = []

@@ -1,5 +1,7 @@
 """Bring a database to this version, in one transaction."""
 
+import logging
+import time
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,9 +13,24 @@ from faultline.store import hello
 from faultline.store.connect import connect
 from faultline.store.faults import named_errors
 from faultline.store.sources import LATEST, Migration, current, fingerprint, first, migrations
+from faultline.telemetry import printable
+
+log = logging.getLogger("faultline.store")
 
 LOCK = 0x4641554C54  # "FAULT": two migrators queue up behind it, and the second finds nothing to do
 
+ASK_EVERY_SECONDS: Final = 0.1
+TELL_AFTER_SECONDS: Final = 10.0
+TELL_EVERY_SECONDS: Final = 60.0
+
+HOLDER_QUESTION = """
+select held.pid, session.usename, session.application_name
+from pg_locks as held
+left join pg_stat_activity as session on session.pid = held.pid
+where held.locktype = 'advisory' and held.granted and held.objsubid = 1
+  and held.database = (select oid from pg_database where datname = current_database())
+  and (held.classid::bigint << 32) + held.objid::bigint = %s
+"""
 
 OWNER_QUESTION = """
 select owner.rolname
@@ -58,12 +75,42 @@ def migrate(dsn: str) -> Standing:
 
 def _migrate(conn: psycopg.Connection[Any]) -> Standing:
     with conn.transaction():
-        conn.execute("select pg_advisory_xact_lock(%s)", [LOCK])
+        _take_turn(conn)
         _become_owner(conn)
         before = _standing(conn)
         if not before.is_current:
             conn.execute(_script(before))
     return before
+
+
+def _take_turn(conn: psycopg.Connection[Any]) -> None:
+    """Wait until no other migrator is at work, however long that takes, and say so where it takes long.
+
+    Asked again and again rather than waited for: the number may be held by anybody, and a wait without an
+    end would not tell by whom.
+    """
+    tell_at = time.monotonic() + TELL_AFTER_SECONDS
+    while not _is_our_turn(conn):
+        if time.monotonic() > tell_at:
+            _tell_who_holds_it(conn)
+            tell_at = time.monotonic() + TELL_EVERY_SECONDS
+        time.sleep(ASK_EVERY_SECONDS)
+
+
+def _is_our_turn(conn: psycopg.Connection[Any]) -> bool:
+    return conn.execute("select pg_try_advisory_xact_lock(%s)", [LOCK]).fetchone() == (True,)
+
+
+def _tell_who_holds_it(conn: psycopg.Connection[Any]) -> None:
+    holder = conn.execute(HOLDER_QUESTION, [LOCK]).fetchone()
+    if holder is None:
+        return  # gone since we asked
+    pid, role, program = holder
+    log.warning(
+        "another session holds the lock of migrations, and is waited for: session %d of %s (%s). If that is "
+        "no migration, end it: select pg_terminate_backend(%d)",
+        pid, printable(role or "a role that is not told"), printable(program or "no application_name"), pid,
+    )  # fmt: skip
 
 
 def _become_owner(conn: psycopg.Connection[Any]) -> None:
