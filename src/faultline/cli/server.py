@@ -77,7 +77,7 @@ def command(terminal: Terminal, /, log: str | None, **asked: Any) -> int:
     it listens on this machine alone. SIGTERM or Ctrl-C lets calls in hand end within the grace; a second
     one does not wait.
     """
-    for module in ("fastapi", "uvicorn"):
+    for module in ("fastapi", "uvicorn", "httptools"):
         if importlib.util.find_spec(module) is None:
             raise ConfigError("the server needs an extra: pip install 'faultline-queue[server]'")
     hush_grpc("NONE")

@@ -28,6 +28,7 @@ from faultline.api.problems import (
     Kind,
     Problem,
 )
+from faultline.errors import ConfigError
 from faultline.server.addresses import Allowance, plain
 from faultline.server.doors import DoorFigures
 from faultline.server.limits import Limits
@@ -36,8 +37,12 @@ from faultline.server.revoked import Revoked
 Base: Any
 try:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Base
-except ImportError:  # without httptools, pure Python: slower, with the same bounds
-    from uvicorn.protocols.http.h11_impl import H11Protocol as Base
+except ImportError as error:
+    # uvicorn has a second parser, h11. It takes what this one refuses (a length beside chunks, bare line feeds),
+    # and the bounds below hang on callbacks that it does not make.
+    raise ConfigError(
+        f"the server needs httptools: pip install 'faultline-queue[server]' ({error})"
+    ) from error
 
 
 LOOK_EVERY_SECONDS: Final = 5.0
@@ -141,7 +146,7 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         else:
             self._look_timer = self.loop.call_later(LOOK_EVERY_SECONDS, self._look_again, revoked)
 
-    # What the parser says. Without httptools there is another one, which keeps no trailers.
+    # What the parser says.
 
     def on_message_begin(self) -> None:
         self._in_head = True
@@ -301,5 +306,4 @@ def uvicorn_config(
         app, http=protocol_with(limits, revoked, allowance), ws="none", lifespan="off", log_config=None,
         access_log=False, proxy_headers=False, server_header=False,
         timeout_keep_alive=int(limits.idle_seconds_max), timeout_graceful_shutdown=max(1, int(grace_seconds)),
-        h11_max_incomplete_event_size=limits.head_bytes_max,
     )  # fmt: skip
