@@ -3,6 +3,7 @@
 from proof.mutants.mutant import Mutant, Patch
 
 BEFORE = "tests/server/test_before_the_key.py"
+ONE_EACH = "tests/server/test_one_answer_each.py"
 WHO = "tests/api/test_s2_who_may_do_what.py"
 ACCESS = "tests/remote/test_access.py"
 TLS = "tests/server/test_tls.py"
@@ -72,6 +73,11 @@ MUTANTS = (
         "the body of a request is the next request", "G15",
         f"{BEFORE}::test_a_body_is_never_taken_for_the_next_request",
         (Patch("server/protocol.py", "        if not self.parser.should_upgrade():\n", "        if True:\n"),),
+    ),
+    Mutant(
+        "a refused request takes the answer of the one before it", "G13",
+        f"{ONE_EACH}::test_a_request_is_answered_whatever_comes_behind_it",
+        (Patch("server/protocol.py", "        if not self._close_behind_answers():\n", "        if True:\n"),),
     ),
     Mutant(
         "trailers are read for as long as they come", "G13",

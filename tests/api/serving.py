@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -57,7 +57,12 @@ def code_of(answer: httpx2.Response) -> str | None:
 
 
 @contextmanager
-def serving(dsn: str, limits: Limits | None = None, **config: Any) -> Iterator[Service]:
+def serving(
+    dsn: str,
+    limits: Limits | None = None,
+    run: Callable[[Coroutine[Any, Any, None]], None] = asyncio.run,
+    **config: Any,
+) -> Iterator[Service]:
     """A server on this database for as long as the block lasts."""
     trusts = not (config.get("behind_proxy") or config.get("proxies"))
     usual = {"http": LOOPBACK, "watchdog": False, "limits": limits or Limits(), "trust_loopback": trusts}
@@ -81,7 +86,7 @@ def serving(dsn: str, limits: Limits | None = None, **config: Any) -> Iterator[S
 
     def in_thread() -> None:
         try:
-            asyncio.run(serve())
+            run(serve())
         except Exception as error:
             told["error"] = error
         finally:

@@ -8,12 +8,15 @@ Trailers, the headers behind a chunked body, are of no use here: they are droppe
 
 Nor is another protocol. What stands behind a head that asks for one is not read as its body, so a body there
 would be the next request, of which a proxy before us knows nothing. So such a head is a connection's last.
+
+Requests may follow each other without waiting. When one of them is refused, those before it may have been
+carried out already: they are answered, and the connection closes behind the last of these answers.
 """
 
 import asyncio
 import time
 from collections import Counter
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NoReturn
 
 import uvicorn
 
@@ -28,6 +31,7 @@ from faultline.api.problems import (
     Kind,
     Problem,
 )
+from faultline.api.rates import STREAM, kind_of
 from faultline.errors import ConfigError
 from faultline.server.addresses import Allowance, plain
 from faultline.server.doors import DoorFigures
@@ -38,8 +42,8 @@ Base: Any
 try:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Base
 except ImportError as error:
-    # uvicorn has a second parser, h11. It takes what this one refuses (a length beside chunks, bare line feeds),
-    # and the bounds below hang on callbacks that it does not make.
+    # uvicorn has a second parser, h11. It takes what this one refuses (a length beside chunks, bare line
+    # feeds), and the bounds below hang on callbacks that it does not make.
     raise ConfigError(
         f"the server needs httptools: pip install 'faultline-queue[server]' ({error})"
     ) from error
@@ -49,12 +53,12 @@ LOOK_EVERY_SECONDS: Final = 5.0
 """How often an open connection's certificate is looked for among the revoked ones."""
 
 
-class TooManyAtOnce(Exception):
-    """More requests came at once than wait on one connection; it ends what the parser is doing."""
+BESIDE_HEADER: Final = len(": \r\n")
+"""Bytes of a header beside its name and its value."""
 
 
-class AsksForAnother(Exception):
-    """A request with a body asks for another protocol; it ends what the parser is doing."""
+class HeadRefused(Exception):
+    """A request is refused for its head; it ends what the parser is doing."""
 
 
 class BoundedProtocol(Base):  # type: ignore[misc]
@@ -74,6 +78,10 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         self._in_head = True
         self._heard_all = False
         """Whether what else comes is not listened to."""
+        self._serving: Any = None
+        """The request that is being answered; `cycle` is the newest, and may wait behind it."""
+        self._refused_for = MALFORMED
+        """Why the parser was stopped."""
         self._ended = self._body_bytes = self._behind_body = 0
         self._admit_timer = self.loop.call_later(self.limits.unadmitted_seconds_max, self._look_who)
         self._head_bytes = 0
@@ -97,6 +105,7 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         if self._look_timer is not None:
             self._look_timer.cancel()
         self._admit_timer.cancel()
+        self._drop_answers()
         self.of_address[self.address] -= 1
         if not self.of_address[self.address]:
             del self.of_address[self.address]
@@ -112,20 +121,27 @@ class BoundedProtocol(Base):  # type: ignore[misc]
             return
         if self._heard_all:
             return
-        before, ended, body_bytes = self.cycle, self._ended, self._body_bytes
+        before = self._progress
         self._admitted = self.is_admitted
         self._seen_at = time.monotonic()
         super().data_received(data)
-        if self.cycle is before and self._ended == ended and self._body_bytes == body_bytes:
+        self._count(data, before)
+
+    @property
+    def _progress(self) -> tuple[Any, int, int]:
+        """The newest request, how many have come to their end, and the bytes of all bodies."""
+        return self.cycle, self._ended, self._body_bytes
+
+    def _count(self, data: bytes, before: tuple[Any, int, int]) -> None:
+        """Bound what was read and is neither a whole head nor part of a body."""
+        if self._progress == before:
             self._behind_body += len(data)
         else:
             self._behind_body = 0
-        if self._behind_body > self.limits.head_bytes_max and not self.is_idle:
-            self.transport.abort()  # an answer may be half out, and a second one would be taken for its end
-        elif self.cycle is not before:
+        if self._heard_all or self.cycle is not before[0]:
             self._head_is_there()
-            if self._weight() > self.limits.head_bytes_max:
-                self.refuse(HEAD_TOO_LARGE)
+        elif self._behind_body > self.limits.head_bytes_max and not self.is_idle:
+            self.refuse(HEAD_TOO_LARGE)  # trailers, or the head of a next request
         elif self.is_idle:
             self._head_bytes += len(data)
             if self._head_bytes > self.limits.head_bytes_max:
@@ -154,21 +170,24 @@ class BoundedProtocol(Base):  # type: ignore[misc]
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        if self._weight() > self.limits.head_bytes_max:
+            self._stop_parser(HEAD_TOO_LARGE)
         if len(self.pipeline) >= self.limits.pipelined_max:
             # One read brings thousands of requests, and each takes a hundred times its length in memory.
-            if self.door is not None:
-                self.door.refused(TOO_MANY.code)
-            self.transport.abort()  # an answer may be half out
-            raise TooManyAtOnce
+            self._stop_parser(TOO_MANY)
         if not self.parser.should_upgrade():
             super().on_headers_complete()
             return
-        self._heard_all = True
         if self._has_body():
-            self.refuse(MALFORMED) if self.is_idle else self.transport.abort()
-            raise AsksForAnother
+            self._stop_parser(MALFORMED)
         super().on_headers_complete()
+        self._heard_all = True
         self.cycle.keep_alive = False
+
+    def _stop_parser(self, kind: Kind) -> NoReturn:
+        """End the parser in the middle of a read: the requests behind this one are not read at all."""
+        self._refused_for = kind
+        raise HeadRefused
 
     def _has_body(self) -> bool:
         return any(
@@ -213,18 +232,56 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         return (self.is_idle and not self._no_room) or (bool(self.cycle) and HEARD_OUT in self.cycle.scope)
 
     def refuse(self, kind: Kind) -> None:
-        """Say why, and close."""
-        if self.transport.is_closing():
+        """Say why, and close; behind answers that are owed the connection closes without a word."""
+        if self.transport.is_closing() or self._heard_all:
             return
         if self.door is not None:
             self.door.refused(kind.code)
+        if not self._close_behind_answers():
+            if not self._answer_has_begun:
+                self._say(kind)
+            self.hang_up()
+        elif _streams(self._serving):
+            self.hang_up()  # it would not end by itself
+
+    def _close_behind_answers(self) -> bool:
+        """Take no more requests, and close once those that are whole are answered; False if there is none."""
+        self._heard_all = True
+        self.flow.resume_reading()  # what is left unread at the close would take the answers back
+        owed = [cycle for cycle in self._unanswered() if not cycle.more_body]
+        if owed:
+            owed[-1].keep_alive = False
+        return bool(owed)
+
+    def _unanswered(self) -> list[Any]:
+        """Requests without a whole answer, in their order; only the last can be without a whole body."""
+        known = [self._serving, *(cycle for cycle, _ in reversed(self.pipeline))]
+        return [cycle for cycle in known if cycle is not None and not cycle.response_complete]
+
+    @property
+    def _answer_has_begun(self) -> bool:
+        return not self.is_idle and bool(self._serving.response_started)
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._serving = cycle
+        if self._heard_all and _streams(cycle):
+            self.hang_up()
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def _drop_answers(self) -> None:
+        """Tell every request that nothing can be written any more: uvicorn tells the newest alone."""
+        for cycle in self._unanswered():
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    def _say(self, kind: Kind) -> None:
         body = Problem(kind, "").body("-")
         head = b"HTTP/1.1 %d Refused\r\ncontent-type: application/problem+json\r\n" % kind.status
         self.transport.write(head + b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(body), body))
-        self.hang_up()
 
     def send_400_response(self, msg: str) -> None:
-        self.refuse(MALFORMED)
+        self.refuse(self._refused_for)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -246,6 +303,7 @@ class BoundedProtocol(Base):  # type: ignore[misc]
 
     def hang_up(self) -> None:
         """Close, and do not wait for ever until the other end has read what was said."""
+        self._drop_answers()
         self.transport.close()
         self.loop.call_later(self.limits.linger_seconds_max, self.transport.abort)
 
@@ -268,8 +326,7 @@ class BoundedProtocol(Base):  # type: ignore[misc]
             self._head_timer = None
 
     def _weight(self) -> int:
-        headers = self.headers or ()
-        return sum(len(name) + len(value) for name, value in headers) + len(self.scope.get("raw_path", b""))
+        return len(self.url) + sum(len(name) + len(value) + BESIDE_HEADER for name, value in self.headers)
 
     def _make_room(self, most: int, among: list[Any]) -> None:
         leaving = [other for other in among if other.may_leave and other is not self]
@@ -283,6 +340,10 @@ class BoundedProtocol(Base):  # type: ignore[misc]
             # When it has asked, and not before: the system throws an answer away that overtakes its question.
             self._no_room = True
             self.loop.call_later(self.limits.linger_seconds_max, self.refuse, OVERLOADED)
+
+
+def _streams(cycle: Any) -> bool:
+    return kind_of(cycle.scope["path"]) == STREAM
 
 
 def protocol_with(
