@@ -211,3 +211,57 @@ def test_who_leaves_in_the_middle_of_it_is_no_error(shared, caplog, run):
         time.sleep(1.5)  # the long polls end
 
     assert not errors(caplog)
+
+
+@LOOPS
+def test_a_client_that_has_said_all_and_closes_its_side_is_answered(shared, task, run):
+    with serving(shared, run=run, trust_loopback=False) as service:
+        key = service.key("admin").encode()
+        with connection(service) as sock:
+            sock.sendall(post(key, task) * 2)
+            sock.shutdown(socket.SHUT_WR)
+            said = answer(sock)
+        made = jobs(service, key, task)
+
+    assert statuses(said) == [201, 201]
+    assert b"connection: close" in said
+    assert made == 2
+
+
+@LOOPS
+@pytest.mark.parametrize("path", ["events", "jobs/{}/wait?seconds=50"], ids=["stream", "wait"])
+def test_what_lasts_ends_when_its_client_closes_its_side(shared, run, path):
+    """A client that is gone looks the same, and would hold its place until the end of the wait."""
+    with serving(shared, run=run, trust_loopback=False) as service:
+        key = service.key("admin").encode()
+        job = json.loads(answer_of_one(service, post(key, "t")))["id"]
+        with connection(service) as sock:
+            sock.sendall(get(key, f"/api/v1/{path.format(job)}".encode()))
+            time.sleep(0.5)
+            sock.shutdown(socket.SHUT_WR)
+            began = time.monotonic()
+            answer(sock)
+
+    assert time.monotonic() - began < 30
+
+
+@LOOPS
+def test_a_body_whose_client_closes_its_side_is_not_waited_for(shared, task, caplog, run):
+    with serving(shared, run=run, trust_loopback=False) as service:
+        key = service.key("admin").encode()
+        with connection(service) as sock:
+            sock.sendall(post(key, task) + post(key, task).removesuffix(b"}"))
+            sock.shutdown(socket.SHUT_WR)
+            began = time.monotonic()
+            said = answer(sock)
+        with connection(service) as sock:
+            sock.sendall(post(key, task).removesuffix(b"}"))
+            sock.shutdown(socket.SHUT_WR)
+            alone = answer(sock)
+        took, made = time.monotonic() - began, jobs(service, key, task)
+
+    assert statuses(said) == [201]
+    assert statuses(alone) == []
+    assert made == 1
+    assert took < 15
+    assert not errors(caplog)

@@ -31,7 +31,7 @@ from faultline.api.problems import (
     Kind,
     Problem,
 )
-from faultline.api.rates import STREAM, kind_of
+from faultline.api.rates import CALL, STREAM, kind_of
 from faultline.errors import ConfigError
 from faultline.server.addresses import Allowance, plain
 from faultline.server.doors import DoorFigures
@@ -126,6 +126,20 @@ class BoundedProtocol(Base):  # type: ignore[misc]
         self._seen_at = time.monotonic()
         super().data_received(data)
         self._count(data, before)
+
+    def eof_received(self) -> bool:
+        """Answer a client that has closed its side, then close; True keeps the connection open for that.
+
+        A client that is gone looks the same: a long poll or a stream would hold its place for nobody. TLS
+        has no connection that is open to one side.
+        """
+        if self._speaks_tls or self.is_idle or kind_of(self._serving.scope["path"]) != CALL:
+            return False
+        return self._close_behind_answers()
+
+    @property
+    def _speaks_tls(self) -> bool:
+        return self.transport.get_extra_info("ssl_object") is not None
 
     @property
     def _progress(self) -> tuple[Any, int, int]:
