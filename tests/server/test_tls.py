@@ -1,5 +1,7 @@
 """TLS: with a certificate it speaks nothing else, and with a client CA it speaks with nobody who has none."""
 
+import asyncio
+import logging
 import os
 import shutil
 import socket
@@ -10,6 +12,7 @@ from contextlib import ExitStack
 
 import httpx2
 import pytest
+import uvloop
 
 from faultline.errors import ConfigError
 from faultline.server import protocol
@@ -69,6 +72,34 @@ def test_with_a_client_ca_nobody_comes_in_without_a_certificate(database, made):
         assert httpx2.get(url, verify=known).status_code == 200
         with pytest.raises(httpx2.HTTPError):
             httpx2.get(url, verify=stranger)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_with_tls_too_a_request_is_answered_whatever_comes_behind_it(database, made, caplog, run):
+    """Nor does a client that closes its side, which TLS does not know, leave a word in the log."""
+    tls = Tls(cert=made / "server.pem", key=made / "server.key")
+    trusting = ssl.create_default_context(cafile=made / "server.pem")
+    asked = b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    said = b""
+    with serving(database, run=run, tls=tls) as service:
+        with connected(service, trusting) as sock:
+            sock.sendall(asked + b"GARBAGE\r\n\r\n")
+            while more := sock.recv(65_536):
+                said += more
+        with connected(service, trusting) as sock:
+            sock.sendall(asked)
+            socket.socket.shutdown(sock, socket.SHUT_WR)
+            time.sleep(0.5)
+
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert not [record for record in caplog.records if "eof_received" in record.getMessage()]
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def connected(service, trusting):
+    sock = socket.create_connection(("127.0.0.1", service.address.port), timeout=60)
+    return trusting.wrap_socket(sock, server_hostname="localhost")
 
 
 def fingerprint(cert):
