@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         LeaseLost,
         OutcomeUnknown,
         OutOfBounds,
+        ResultNotKept,
         TransactionEnded,
         TransactionOpen,
         WaitTimeout,
@@ -65,6 +66,7 @@ __all__ = [
     "OutOfBounds",
     "OutcomeUnknown",
     "Refusal",
+    "ResultNotKept",
     "Retry",
     "RetryPolicy",
     "Snooze",
@@ -85,8 +87,8 @@ _HOMES = {
     "faultline.config": "WorkerConfig",
     "faultline.errors": (
         "AlreadySettled BadArguments BadDocument BadName FaultlineError HandlerDied JobCancelled JobDead "
-        "JobNotFound KeyConflict LeaseLost OutcomeUnknown OutOfBounds TransactionEnded TransactionOpen "
-        "WaitTimeout WrongState"
+        "JobNotFound KeyConflict LeaseLost OutcomeUnknown OutOfBounds ResultNotKept TransactionEnded "
+        "TransactionOpen WaitTimeout WrongState"
     ),
     "faultline.job": "Job JobInfo JobState LedgerEntry NewJob Refusal",
     "faultline.outcome": "Cancel Dead Snooze",

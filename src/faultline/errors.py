@@ -21,6 +21,7 @@
     ├── JobEnded                the job awaited ended without a result
     │   ├── JobDead                 it is out of attempts, or was given up
     │   └── JobCancelled            it was cancelled
+    ├── ResultNotKept           the job awaited succeeded, in a queue that keeps no results
     ├── WaitTimeout             the job awaited has not ended yet
     ├── WorkersKeepDying        worker processes end before they are ready, again and again
     ├── SyncInAsync             a blocking form was called inside a running event loop
@@ -278,6 +279,14 @@ class JobCancelled(JobEnded):
     def __str__(self) -> str:
         why = f": {self.info.error}" if self.info.error else ""
         return f"{self._named()} was cancelled{why}"
+
+
+class ResultNotKept(FaultlineError):
+    """The job awaited succeeded, and its queue keeps an outline of its successes: no result.
+
+    What it did stands; nothing is to be tried again. `handle.info()` tells the end. For jobs to come
+    `faultline queues keep full QUEUE` keeps results.
+    """
 
 
 class WaitTimeout(FaultlineError, TimeoutError):

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from faultline import BadDocument, JobCancelled, JobDead, JobNotFound, Snooze, WaitTimeout
+from faultline import BadDocument, JobCancelled, JobDead, JobNotFound, ResultNotKept, Snooze, WaitTimeout
 from faultline.store import calls
 from tests.support import claim_one
 
@@ -109,6 +109,6 @@ def test_a_result_that_its_queue_did_not_keep_is_told_as_that(shop, store):
     store.run(calls.complete(claim_one(store, queues=("billing",)), '"paid"'))
     store.run(calls.complete(claim_one(store, queues=("default",)), "null"))
 
-    with pytest.raises(BadDocument, match="succeeded, and its result was not kept: queue billing keeps"):
+    with pytest.raises(ResultNotKept, match="succeeded, and its result was not kept: queue billing keeps"):
         charged.result(5)
     assert pinged.result(5) is None  # it returns nothing, and who waits wants to know the end

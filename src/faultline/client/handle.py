@@ -9,7 +9,15 @@ from typing import Any, Final, Generic, TypeVar
 from faultline.args import ResultReader
 from faultline.client.sender import Sender
 from faultline.client.stores import refuse_in_a_loop
-from faultline.errors import BadDocument, JobCancelled, JobDead, JobNotFound, OutOfBounds, WaitTimeout
+from faultline.errors import (
+    BadDocument,
+    JobCancelled,
+    JobDead,
+    JobNotFound,
+    OutOfBounds,
+    ResultNotKept,
+    WaitTimeout,
+)
 from faultline.job import JobInfo, JobState
 from faultline.store import calls
 
@@ -54,9 +62,10 @@ class Handle(Generic[R]):
     def result(self, timeout: timedelta | float | None = None) -> R:
         """Wait for the job to end and give what its handler returned.
 
-        Raises JobDead or JobCancelled when it ended otherwise, and WaitTimeout when it has not ended in
-        time (seconds, or a timedelta; without one it waits for ever). With synchronous replication the end is
-        told once a standby has it, as the answer to a write is; `info` tells what stands on this server.
+        Raises JobDead or JobCancelled when it ended otherwise, ResultNotKept when its queue keeps no results,
+        and WaitTimeout when it has not ended in time (seconds, or a timedelta; without one it waits for
+        ever). With synchronous replication the end is told once a standby has it, as the answer to a write
+        is; `info` tells what stands on this server.
         """
         refuse_in_a_loop("result")
         for pause in _pauses(self.id, timeout):
@@ -98,7 +107,7 @@ class Handle(Generic[R]):
         except BadDocument:
             if info.args is not None:
                 raise
-            raise BadDocument(
+            raise ResultNotKept(
                 f"job {info.id} succeeded, and its result was not kept: queue {info.queue} keeps an outline "
                 f"of its successes. For those to come `faultline queues keep full {info.queue}` changes that"
             ) from None
