@@ -43,7 +43,7 @@ def test_i6_the_longest_name_is_allowed_and_one_more_character_is_not():
 
 
 def test_a_name_that_is_no_text_is_refused():
-    with pytest.raises(BadName, match="it is a int"):
+    with pytest.raises(BadName, match="it is an int, not a str"):
         bounds.check_queue_name(7)  # type: ignore[arg-type]
 
 

@@ -129,7 +129,7 @@ class Rude:
 I10 = [
     (cyclic(), "cyclic or nested"),
     (nested(5_000), "nested deeper than 64"),
-    (object(), "a object has no JSON form"),
+    (object(), "an object has no JSON form"),
     ({"a": Rude()}, "a: a Rude has no JSON form"),
     (lambda: None, "a function has no JSON form"),
     ({(1, 2): 3}, "[Kk]eys|tuple"),

@@ -58,6 +58,15 @@ def check_queue_name(name: str) -> str:
     return _check_name("queue", name, QUEUE_CHARS_MAX)
 
 
+def with_article(noun: str) -> str:
+    """A noun as a message names it.
+
+    >>> with_article("int"), with_article("str")
+    ('an int', 'a str')
+    """
+    return f"{'an' if noun[:1].lower() in tuple('aeiou') else 'a'} {noun}"
+
+
 def _check_name(kind: str, name: object, chars_max: int) -> str:
     if isinstance(name, str) and len(name) <= chars_max and _NAME.fullmatch(name):
         return name
@@ -70,7 +79,7 @@ def _check_name(kind: str, name: object, chars_max: int) -> str:
 
 def _what_is_wrong(name: object, chars_max: int) -> str:
     if not isinstance(name, str):
-        return f"it is a {type(name).__name__}, not a str"
+        return f"it is {with_article(type(name).__name__)}, not a str"
     if not name:
         return "it is empty"
     if len(name) > chars_max:
@@ -87,7 +96,7 @@ def check_key(key: str) -> str:
     'order-7'
     """
     if not isinstance(key, str):
-        raise BadName(f"a key is a str, not a {type(key).__name__}")
+        raise BadName(f"a key is a str, not {with_article(type(key).__name__)}")
     if not key:
         raise BadName("a key is not empty: all jobs with one would be the same job. Leave it out for none")
     if len(key) > KEY_CHARS_MAX:
@@ -131,7 +140,9 @@ def check_max_attempts(max_attempts: int) -> int:
 
 def _whole(field: str, value: int, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise OutOfBounds(f"{field} is a whole number from {low} to {high}, not a {type(value).__name__}")
+        raise OutOfBounds(
+            f"{field} is a whole number from {low} to {high}, not {with_article(type(value).__name__)}"
+        )
     if not low <= value <= high:
         shown = str(value) if abs(value) < 10**20 else "a far larger number"
         raise OutOfBounds(f"{field} goes from {low} to {high}; got {shown}")
@@ -196,7 +207,7 @@ def check_run_at(run_at: datetime) -> datetime:
     2026
     """
     if not isinstance(run_at, datetime):
-        raise OutOfBounds(f"run_at is a datetime, not a {type(run_at).__name__}")
+        raise OutOfBounds(f"run_at is a datetime, not {with_article(type(run_at).__name__)}")
     if run_at.tzinfo is None or run_at.utcoffset() is None:
         raise OutOfBounds(
             f"run_at needs a time zone, or it would mean another moment on another machine; got {run_at}. "

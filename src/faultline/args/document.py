@@ -12,6 +12,7 @@ import msgspec
 
 from faultline.args import models
 from faultline.args.scan import BYTES_MAX, NUMBER_TOO_LARGE, Scan
+from faultline.bounds import with_article
 from faultline.errors import BadDocument
 
 __all__ = ["BYTES_MAX", "DEPTH_MAX", "check_document", "encode_document", "encode_result"]
@@ -90,7 +91,9 @@ def check_document(data: bytes, subject: str, kind: type = object) -> None:
         raise _too_long(size, subject)
     value = _decoded(data, subject, _far if scan.has_far_numbers() else _near)
     if not isinstance(value, kind):
-        raise BadDocument(f"{subject}: it is a {type(value).__name__}, where a JSON object belongs")
+        raise BadDocument(
+            f"{subject}: it is {with_article(type(value).__name__)}, where a JSON object belongs"
+        )
     wrong = wrong or _wrong_text(data) or _too_deep(scan)
     if wrong:
         if len(data) <= WALK_BYTES_MAX:

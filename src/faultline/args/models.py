@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from faultline.bounds import with_article
+
 
 def is_model(kind: object) -> bool:
     """Whether this is a class of pydantic models."""
@@ -15,17 +17,26 @@ def is_model(kind: object) -> bool:
     return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
 
 
+def _a(kind: object) -> str:
+    """A kind of value by its name, with the article that goes before it.
+
+    >>> _a(object), _a(complex)
+    ('an object', 'a complex')
+    """
+    return with_article(getattr(kind, "__name__", str(kind)))
+
+
 def dump(value: Any) -> Any:
     """What stands for this value in JSON."""
     if is_model(type(value)):
         return value.model_dump(mode="json")
-    raise TypeError(f"a {type(value).__name__} has no JSON form")
+    raise TypeError(f"{_a(type(value))} has no JSON form")
 
 
 def load(kind: type[Any], document: Any) -> Any:
     """The value of this kind that the document stands for."""
     if not is_model(kind):
-        raise TypeError(f"a {kind.__name__} has no JSON form")
+        raise TypeError(f"{_a(kind)} has no JSON form")
     try:
         # Through JSON rather than from the objects: a strict model takes a date from JSON text only.
         return kind.model_validate_json(msgspec.json.encode(document))
@@ -44,4 +55,4 @@ def describe(kind: type[Any]) -> dict[str, Any]:
     if is_model(kind):
         schema: dict[str, Any] = kind.model_json_schema()
         return schema
-    raise NotImplementedError(f"a {getattr(kind, '__name__', kind)} has no JSON form")
+    raise NotImplementedError(f"{_a(kind)} has no JSON form")
