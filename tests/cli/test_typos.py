@@ -110,6 +110,20 @@ def test_a_worker_says_which_of_its_queues_no_task_names(start, shop, database):
     assert "queue biling is served, but no task of this app names it; did you mean billing?" in told[0]
 
 
+def test_a_worker_says_which_queues_of_its_tasks_it_does_not_serve(start, shop, database):
+    worker = start("worker", "shop_under_test:app", "-q", "billing=2", "--until-empty", "--dsn", database)
+    _, said = worker.communicate(timeout=60)
+    all_of_them = start("worker", "shop_under_test:app", "--until-empty", "--dsn", database)
+    _, also_said = all_of_them.communicate(timeout=60)
+
+    assert worker.returncode == 0, said
+    told = [line for line in map(json.loads, said.splitlines()) if "not served" in line.get("message", "")]
+    assert [(line["level"], line["message"]) for line in told] == [
+        ("info", "not served by this worker: queue default (task greet); other workers have to, or --queues")
+    ]
+    assert "not served" not in also_said
+
+
 def test_doctor_names_queues_with_due_jobs_and_no_worker(on, store):
     for queue in ("billing", "mail", "quiet"):
         enqueue(store, queue=queue)

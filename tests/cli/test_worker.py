@@ -126,3 +126,8 @@ def test_a_workers_command_line_repeats_what_was_asked_and_hides_the_dsn():
         "--until-empty", "--quiet", "--name", "here/2", "--supervised",
     ]  # fmt: skip
     assert "topsecret" not in " ".join(line)
+
+
+def test_until_empty_is_explained_by_what_it_waits_for(run):
+    """Jobs for later stay in their queue: the worker leaves them there."""
+    assert "Stop when nothing is due any more." in run("worker", "--help").stdout

@@ -1,7 +1,7 @@
 """`faultline worker`: claim jobs of an app and run them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -64,6 +64,20 @@ def warn_of_queues(app: "Faultline", asked: Sequence[str]) -> None:
                 "queue %s is served, but no task of this app names it%s only jobs that were sent there by "
                 "name will come", queue, did_you_mean(queue, named) or ":",
             )  # fmt: skip
+
+
+def tell_left_out(app: "Faultline", served: Collection[str]) -> None:
+    """Jobs of a task whose queue this worker does not serve wait for another one: say which."""
+    left: dict[str, list[str]] = {}
+    for spec in app.registry:
+        if spec.queue not in served:
+            left.setdefault(spec.queue, []).append(spec.name)
+    said = [
+        f"queue {queue} ({'task' if len(left[queue]) == 1 else 'tasks'} {', '.join(sorted(left[queue]))})"
+        for queue in sorted(left)
+    ]
+    if said:
+        log.info("not served by this worker: %s; other workers have to, or --queues", ", ".join(said))
 
 
 def settings_beside(terminal: Terminal, app: "Faultline") -> Settings:
@@ -135,7 +149,7 @@ class Wanted:
 @click.option("--lease", type=DURATION, help="How long a lease lasts unrenewed. [default: 15s]")
 @click.option("--grace", type=DURATION, help="How long to let jobs finish when told to stop. [default: 25s]")
 @click.option("--name", help="What this worker is called in the ledger. [default: host:pid]")
-@click.option("--until-empty", is_flag=True, help="Stop when the queues are empty.")
+@click.option("--until-empty", is_flag=True, help="Stop when nothing is due any more.")
 @click.option("--jobs", type=whole(1, 2**63 - 1), help="Stop after so many jobs.")
 @click.option(
     "--log",
@@ -203,6 +217,7 @@ def run_worker(terminal: Terminal, wanted: Wanted, link: "Link | None" = None) -
             tasks = ", ".join(sorted(spec.name for spec in app.registry)) or "none"
             terminal.remark(f"works on {', '.join(config.queues)}; tasks: {tasks}. Ctrl-C stops it")
         warn_of_queues(app, wanted.queues)
+        tell_left_out(app, config.queues)
     return loops.run(
         work(
             app.registry,
