@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from faultline.cli.dev_server import running_dsn
 from faultline.embedded.place import Place
@@ -100,6 +101,25 @@ def test_the_readmes_first_app_runs_as_it_stands(start, run, shop):
     stopped(dev)
 
 
+def test_the_readmes_block_for_a_postgresql_of_ones_own_runs_as_it_stands(start, run, shop, database):
+    page = README.read_text()
+    (source,) = re.findall(r"```python\n(# shop\.py\n.*?)```", page, re.DOTALL)
+    (block,) = re.findall(r"With a PostgreSQL of your own.*?```\n(.*?)```", page, re.DOTALL)
+    (shop / "shop.py").write_text(source)
+    migrated, enqueued, worked, listed = re.findall(r"^faultline (.*?)(?: {2,}#.*)?$", block, re.MULTILINE)
+
+    assert run(*shlex.split(migrated), env={"FAULTLINE_DSN": database}).exit_code == 0
+    typed = run(*shlex.split(enqueued), env={"FAULTLINE_DSN": database})
+    worker = start(*shlex.split(worked), "--until-empty", FAULTLINE_DSN=database, PYTHONPATH=str(shop))
+    _, said = worker.communicate(timeout=60)
+
+    assert typed.stdout.endswith("enqueued in default\n"), typed.stderr
+    assert worker.returncode == 0, said
+    assert "not served" not in said
+    assert "succeeded" in run("jobs", "list", env={"FAULTLINE_DSN": database}).stdout
+    assert run(*shlex.split(listed), env={"FAULTLINE_DSN": database}).exit_code == 0
+
+
 def test_a_port_that_is_taken_is_told_and_taken_back_when_it_is_free(start, tmp_path):
     first = start("dev", "--db-only")
     url, _ = address_of(first)
@@ -139,9 +159,29 @@ def test_dev_is_silent_about_a_dsn_that_names_its_own_database(start, shop):
     again = start("dev", "--db-only", FAULTLINE_DSN=url)
     assert address_of(again)[0] == url
     again.send_signal(signal.SIGINT)
-    assert "is not used" not in again.communicate(timeout=60)[1]
+    assert "FAULTLINE_DSN is set" not in again.communicate(timeout=60)[1]
 
-    other = start("dev", "--db-only", FAULTLINE_DSN="postgresql://elsewhere/shop")
-    address_of(other)
-    other.send_signal(signal.SIGINT)
-    assert "the DSN that was set is not used" in other.communicate(timeout=60)[1]
+
+@pytest.mark.parametrize("words", [["--db-only"], ["shop_under_test:app"]])
+def test_dev_says_where_commands_go_while_a_dsn_names_another_database(start, shop, words):
+    """FAULTLINE_DSN wins for every other command, also in this folder."""
+    dev = start("dev", *words, FAULTLINE_DSN="postgresql://elsewhere/shop")
+    first = dev.stdout.readline()
+    address_of(dev)
+    dev.send_signal(signal.SIGINT)
+    _, said = dev.communicate(timeout=60)
+
+    assert "migrated." in first
+    assert "find it" not in first
+    assert "FAULTLINE_DSN is set, and names another database" in said
+    assert "commands here go to that one until `unset FAULTLINE_DSN`" in said
+
+
+@pytest.mark.parametrize("words", [["dev", "shop:app"], ["dev", "--db-only"], ["demo"]])
+def test_what_brings_its_own_database_refuses_another(run, words):
+    for typed in ([*words, "--dsn", "dbname=shop"], ["--dsn", "dbname=shop", *words]):
+        told = run(*typed)
+
+        assert told.exit_code == 2
+        assert f"`faultline {words[0]}` brings its own database; leave --dsn out" in told.stderr
+    assert not Path(".faultline").exists()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from faultline.cli.options import Command, told
+from faultline.cli.options import Command, refuse_a_dsn, told
 from faultline.cli.terminal import Terminal
 from faultline.drills.demo import run_demo
 
@@ -21,4 +21,5 @@ def command(terminal: Terminal, picture: Path | None) -> int:
 
     Starts a PostgreSQL of its own, needs nothing, leaves nothing behind; 0 only if every promise was kept.
     """
+    refuse_a_dsn(terminal, "demo")
     return run_demo(terminal.stage(), picture=picture)

@@ -4,7 +4,9 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,9 +15,9 @@ from psycopg.errors import DuplicateDatabase
 from faultline.cli import loops
 from faultline.cli.dev_server import DATABASE, FOLDER, noted_port
 from faultline.cli.loading import load_app
-from faultline.cli.options import COUNT, Command, told
+from faultline.cli.options import COUNT, Command, refuse_a_dsn, told
 from faultline.cli.terminal import Terminal
-from faultline.cli.worker import queues_of, warn_of_queues, worker_config
+from faultline.cli.worker import queues_of, tell_left_out, warn_of_queues, worker_config
 from faultline.config import Settings
 from faultline.embedded import EmbeddedServer
 from faultline.errors import ServerFailed
@@ -47,23 +49,25 @@ def command(
     """Start a private PostgreSQL in .faultline/, migrate it, and run a worker for an app.
 
     Its address is printed, and is the same at every start in one folder. Other commands run in that folder
-    find the database by themselves. Ctrl-C stops worker and server; the data stays.
+    find the database by themselves, unless FAULTLINE_DSN names another. Ctrl-C stops worker and server; the
+    data stays.
     """
+    refuse_a_dsn(terminal, "dev")
     _check(app, db_only, queues, concurrency)
     before = noted_port(folder)
     with EmbeddedServer.open(folder) as server:
         _keep_out_of_git(folder)
         url = _prepared(server)
-        if (terminal.dsn or os.environ.get("FAULTLINE_DSN") or url) != url:
-            terminal.remark("`faultline dev` brings its own database: the DSN that was set is not used")
+        elsewhere = (os.environ.get("FAULTLINE_DSN") or url) != url  # looked at before an app is given ours
+        greet = partial(_greet, terminal, server, folder, url, elsewhere)
         if before not in (None, server.port):
             terminal.remark(
                 f"port {before}, where this database listened before, is taken by another program: it is "
                 f"{server.port} this time"
             )
         if app is None:
-            return _serve(terminal, server, folder, url)
-        return _work(terminal, server, folder, url, app, queues, concurrency)
+            return _serve(terminal, server, folder, greet)
+        return _work(terminal, url, greet, app, queues, concurrency)
 
 
 def _check(app: str | None, db_only: bool, queues: tuple[str, ...], concurrency: int | None) -> None:
@@ -79,9 +83,8 @@ def _check(app: str | None, db_only: bool, queues: tuple[str, ...], concurrency:
 
 def _work(
     terminal: Terminal,
-    server: EmbeddedServer,
-    folder: Path,
     url: str,
+    greet: Callable[[], None],
     app: str,
     queues: tuple[str, ...],
     concurrency: int | None,
@@ -90,22 +93,23 @@ def _work(
     found = load_app(app)
     found.connect_to(url)
     config = worker_config(queues or queues_of(found), concurrency)
-    _greet(terminal, server, folder, url)
+    greet()
     tasks = ", ".join(sorted(spec.name for spec in found.registry)) or "none"
     terminal.say(f"Tasks: {tasks}. Works on {', '.join(config.queues)}. Ctrl-C stops worker and server.")
     _log_every_job()
     warn_of_queues(found, queues)
+    tell_left_out(found, config.queues)
     return loops.run(work(found.registry, Settings.read(dsn=url), config, name="dev", signals=True))
 
 
-def _serve(terminal: Terminal, server: EmbeddedServer, folder: Path, url: str) -> int:
+def _serve(terminal: Terminal, server: EmbeddedServer, folder: Path, greet: Callable[[], None]) -> int:
     """Keep the server until told to stop, or until it ends by itself."""
     # A list and not an Event: the handler runs in the thread that waits, and may interrupt it while it holds
     # the Event's lock, for which it would then wait for ever.
     told_to_stop: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda heard, _: told_to_stop.append(heard))
-    _greet(terminal, server, folder, url)
+    greet()
     terminal.say(
         "No worker: `faultline worker MODULE:APP` in this folder starts one. Ctrl-C stops the server."
     )
@@ -129,10 +133,14 @@ def _prepared(server: EmbeddedServer) -> str:
     return server.url(DATABASE)
 
 
-def _greet(terminal: Terminal, server: EmbeddedServer, folder: Path, url: str) -> None:
-    terminal.say(
-        f"PostgreSQL {server.version} in {folder}/, migrated. `faultline` commands in this folder find it."
-    )
+def _greet(terminal: Terminal, server: EmbeddedServer, folder: Path, url: str, elsewhere: bool) -> None:
+    found = "" if elsewhere else " `faultline` commands in this folder find it."
+    terminal.say(f"PostgreSQL {server.version} in {folder}/, migrated.{found}")
+    if elsewhere:
+        terminal.remark(
+            "FAULTLINE_DSN is set, and names another database: `faultline` commands here go to that one "
+            "until `unset FAULTLINE_DSN`. This `faultline dev` uses its own"
+        )
     terminal.say("For psql and your own programs, the same at every start:")
     terminal.say(f"  export FAULTLINE_DSN={url}")
     terminal.say(f"  SQLAlchemy: {url.replace('postgresql://', 'postgresql+psycopg://', 1)}")

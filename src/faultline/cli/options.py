@@ -128,6 +128,12 @@ def told(command: Callable[Concatenate[Terminal, P], R]) -> Callable[P, R]:
     return update_wrapper(run, command)
 
 
+def refuse_a_dsn(terminal: Terminal, name: str) -> None:
+    """For a command that brings its own database: one that was typed would be ignored without a word."""
+    if terminal.dsn is not None:
+        raise click.UsageError(f"`faultline {name}` brings its own database; leave --dsn out")
+
+
 class _Parsed(click.ParamType[Any]):
     """A value that one of our own functions reads; what it refuses becomes a usage error in its words."""
 
