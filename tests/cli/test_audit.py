@@ -176,3 +176,10 @@ def test_a_file_of_ids_that_cannot_be_read_is_named_and_exits_with_2(on, tmp_pat
     assert told.exit_code == 2
     assert re.search(why, told.stderr.replace("\n", " ")), told.stderr
     assert on("audit", "--ids", tmp_path).exit_code == 2
+
+
+def test_the_help_shows_each_default_as_it_is_typed(run):
+    told = run("audit", "--help", env={"COLUMNS": "200"}).stdout
+
+    assert "[default: 60s]" in told
+    assert "[default: 2m]" in told

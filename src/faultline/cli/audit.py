@@ -21,6 +21,7 @@ from faultline.cli.options import DURATION, Command, told
 from faultline.cli.tables import draw, number, prose, toned, word
 from faultline.cli.terminal import Terminal
 from faultline.cli.wording import clock
+from faultline.durations import format_duration
 from faultline.errors import ConfigError, FaultlineError, InputError
 from faultline.store import hello
 from faultline.store.connect import SCHEMA_QUESTION, connect
@@ -44,8 +45,9 @@ EXAMPLES = (word("against"), number("job"), prose("what the rows tell"))
 )
 @click.option("--limit-time", type=DURATION, default="60s", show_default=True, help="Look no longer.")
 @click.option(
-    "--bound", type=DURATION, default=BOUND, show_default="2m", help="A lease may stay so long past its end."
-)
+    "--bound", type=DURATION, default=format_duration(BOUND), show_default=True,
+    help="A lease may stay so long past its end.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="The same as --output json.")
 @told
 def command(
