@@ -9,6 +9,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from faultline.cli import replication_checks as judged
+from faultline.cli import replication_facts
 from faultline.cli.replication_facts import Host, Replication, Slot, Standby, hosts_of
 from faultline.drills.standby import a_standby_of, can_stand_by
 from faultline.embedded import EmbeddedServer
@@ -211,6 +212,30 @@ def test_servers_are_told_also_where_none_takes_writes(examined, standby):
     assert none == ("bad", "none of those that the DSN names takes writes")
     assert away[0] == "warn"
     assert away[1].startswith("/nowhere:5432 could not be asked whether it takes writes: ")
+    assert away[1].endswith("No such file or directory")
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            'connection to server at "10.0.0.2", port 5432 failed: Connection refused\n'
+            "\tIs the server running on that host and accepting TCP/IP connections?",
+            'connection to server at "10.0.0.2", port 5432 failed: Connection refused',
+        ),
+        (
+            "connection failed: ...\nMultiple connection attempts failed. All failures were:\n"
+            "- host: 'db2', port: '5432', hostaddr: '10.0.0.2': connection failed: Connection refused\n"
+            "\tIs the server running on that host and accepting TCP/IP connections?",
+            "- host: 'db2', port: '5432', hostaddr: '10.0.0.2': connection failed: Connection refused",
+        ),
+        ("connection timeout expired", "connection timeout expired"),
+        ("", "no reason was given"),
+    ],
+)
+def test_of_what_the_driver_says_the_line_with_the_reason_is_told(said, reason):
+    """Below the reason stands a question, indented with a tab, which doctor showed instead."""
+    assert replication_facts.reason_of(psycopg.OperationalError(said)) == reason
 
 
 def test_two_names_of_one_server_are_one_primary(examined, primary):

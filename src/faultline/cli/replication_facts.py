@@ -113,9 +113,14 @@ def _ask_host(dsn: str) -> Host:
         with connect(dsn, prepare_threshold=None) as conn:
             ((writable, in_recovery, identity),) = _ask(conn, "server")
     except (FaultlineError, psycopg.Error) as error:
-        reason = error.__cause__ or error
-        return Host(name, trouble=next(iter(str(reason).strip().splitlines()[::-1]), "no reason was given"))
+        return Host(name, trouble=reason_of(error.__cause__ or error))
     return Host(name, writable, in_recovery, identity)
+
+
+def reason_of(error: BaseException) -> str:
+    """The last line that gives a reason; libpq's question below it (is the server running?) is indented."""
+    lines = [line for line in str(error).splitlines() if line.strip() and not line[0].isspace()]
+    return lines[-1] if lines else "no reason was given"
 
 
 def _nth(values: list[str], n: int, count: int) -> str | None:
