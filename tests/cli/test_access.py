@@ -120,6 +120,18 @@ def test_roles_are_made_once_and_shown_with_their_logins(on, ask, db, prefix):
     }  # fmt: skip
 
 
+def test_an_owner_who_may_make_no_roles_is_told_what_is_missing(run, db, database, prefix):
+    db.execute(f"create role {prefix}boss login")
+    db.execute("select faultline.give_away(%s)", [f"{prefix}boss"])
+
+    told = run("--dsn", make_conninfo(database, user=f"{prefix}boss"), "roles", "create", "--prefix", prefix)
+
+    db.execute("select faultline.give_away(current_user::text)")
+    assert told.exit_code == 1
+    assert "CREATEROLE" in told.stderr
+    assert "alter role" in told.stderr
+
+
 def test_a_prefix_that_is_none_is_told(on):
     told = on("roles", "create", "--prefix", "Bad-")
 

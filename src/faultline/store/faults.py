@@ -91,7 +91,7 @@ def _trouble(fault: psycopg.Error, state: str) -> Exception:
             "nothing was written; connect to the primary"
         )
     if state == "42501":
-        return errors.PermissionDenied(f"{_line(fault)}; grant the role what it needs, or connect as another")
+        return errors.PermissionDenied(f"{_line(fault)}; {_what_it_needs(fault)}")
     if state in ("3F000", "42883", "42P01", "42704", "42703"):
         return errors.SchemaOutdated(
             f"the database lacks something this version of Faultline calls ({_line(fault)}); "
@@ -105,6 +105,15 @@ def _trouble(fault: psycopg.Error, state: str) -> Exception:
     if state.startswith(_UNAVAILABLE) or (not state and _is_of_the_line(fault)):
         return errors.ServerUnavailable(f"the server went away or refused: {_line(fault)}; try again")
     return fault
+
+
+def _what_it_needs(fault: psycopg.Error) -> str:
+    if fault.diag.source_function == "CreateRole":  # the server's own name for it, in every language
+        return (
+            "this login may not make roles; connect as a superuser, or give it the right: "
+            "`alter role LOGIN createrole` (CREATEROLE)"
+        )
+    return "grant the role what it needs, or connect as another"
 
 
 def _is_of_the_line(fault: psycopg.Error) -> bool:
