@@ -13,7 +13,6 @@ from faultline.errors import ServerUnavailable
 from faultline.store import calls
 from faultline.store.migrate import migrate
 from faultline.store.run import Store
-from tests.promises.sessions import told_at_once
 from tests.promises.standby import a_primary, a_standby_of
 from tests.support import claim_many, claim_one, enqueue, new_job, worker_named
 
@@ -173,13 +172,20 @@ def test_a_clock_that_was_set_back_still_raises_the_numbers(store, db, clock):
     assert enqueue(store) > first + 100_000
 
 
-def test_many_at_once_raise_the_numbers_once(store, db):
+def test_many_at_once_raise_the_numbers_once(store, db, session):
+    """All of them have seen that the server is a new one before the first one raises."""
     enqueue(store)
     forget_the_server(db)
+    owner, callers = session(), [session() for _ in range(4)]
+    owner.begin()
+    owner.sql("lock table faultline.migrations in exclusive mode")
+    waiting = [one.until_waiting(one.start_sql(ENQUEUE), behind=owner) for one in callers[:1]]
+    waiting += [one.until_waiting(one.start_sql(ENQUEUE)) for one in callers[1:]]
+    owner.rollback()
 
-    ids = told_at_once([lambda: enqueue(store)] * 10)
+    ids = [answer.result()[0][0] for answer in waiting]
 
-    assert len(set(ids)) == 10
+    assert len(set(ids)) == len(callers)
     assert max(ids) - min(ids) < 1_000
 
 

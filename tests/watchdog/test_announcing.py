@@ -97,6 +97,23 @@ def test_the_one_on_duty_comes_back_after_a_tick_and_the_others_later(database, 
     assert alone(database, act) == (60.0, True, 60 * STANDBY_TICKS, False)
 
 
+def test_the_one_on_duty_stays_so_when_it_comes_early_for_a_job(database, store, clock):
+    """Else it stands by, and the next job with a short delay waits for two ticks."""
+
+    async def act(line):
+        rounds, turns = Rounds(line, TICK), []
+        enqueue(store, delay=TICK / 4)
+        for _ in range(2):
+            turns.append((await rounds(), rounds.on_duty))
+            clock.advance(TICK / 4)
+        return turns
+
+    (first, on_duty), early = alone(database, act)
+    assert first == pytest.approx(15.0, abs=5.0)
+    assert on_duty
+    assert early == (60.0, True)
+
+
 def test_who_stands_by_looks_again_before_a_gap_would_make_all_hold_fire():
     """It may look a moment before the round is late, and must be back before it is three times as late."""
     assert LATE + STANDBY_TICKS < 3 * LATE

@@ -69,9 +69,10 @@ class Rounds:
         share = EARLY if self.on_duty else LATE
         asked_at = steady()
         made = await self.line.run(calls.make_round(self.tick * share))
-        self.on_duty = made.mine
+        # The one on duty that comes early, for a job it expects, is still on duty though the round is not due.
+        self.on_duty = made.mine or (self.on_duty and self._expects)
         self._steps.look(made, asked_at, steady())
-        if self.on_duty:
+        if made.mine:
             reach("round.won")
             began = time.monotonic()
             await self._walk()
