@@ -69,7 +69,7 @@ class Rounds:
         share = EARLY if self.on_duty else LATE
         asked_at = steady()
         made = await self.line.run(calls.make_round(self.tick * share))
-        # The one on duty that comes early, for a job it expects, is still on duty though the round is not due.
+        # The one on duty that comes early, for a job it expects, stays so though the round is not due.
         self.on_duty = made.mine or (self.on_duty and self._expects)
         self._steps.look(made, asked_at, steady())
         if made.mine:
