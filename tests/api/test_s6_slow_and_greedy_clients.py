@@ -152,7 +152,7 @@ def test_s6_where_everybody_is_being_served_the_next_one_is_told(database):
         for _ in range(3):
             waiting = stack.enter_context(connection(own))
             waiting.sendall(f"{ask}authorization: Bearer {key}\r\n\r\n".encode())
-        time.sleep(0.5)
+        time.sleep(3.0)  # one whose request was not read yet would make room
         late = stack.enter_context(connection(own))
         late.sendall(b"GET /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\n\r\n")
 
