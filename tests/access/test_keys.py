@@ -122,7 +122,7 @@ def make_in(conn, name):
 
 
 def test_no_number_that_anybody_can_hold_holds_up_a_new_key(impatient, database):
-    """Advisory locks belong to nobody: whoever may connect can take any of them, for as long as they like."""
+    """Advisory locks have no owner: any login can take any of them, for as long as it likes."""
     with psycopg.connect(database) as stranger, psycopg.connect(database) as conn:
         stranger.execute("select pg_advisory_lock(hashtextextended('faultline key ops', 0))")
         key = mint()

@@ -87,7 +87,7 @@ def test_s11_a_client_needs_a_certificate_that_we_signed_and_have_not_revoked(da
     server, client, foreign = ours.sign("mutual"), ours.sign("worker"), strangers.sign("worker")
     old, revoked = ours.sign("old-worker", expired=True), ours.sign("lost-laptop")
     listed = tmp_path / "revoked.txt"
-    listed.write_text("# nobody yet\n")
+    listed.write_text("# none yet\n")
 
     async def main():
         tls = _files(server, client_ca=ours.pair.cert, revoked=listed)
@@ -162,7 +162,7 @@ def start(database):
 
 @pytest.mark.parametrize(("asked", "speaks"), [({}, False), ({"GRPC_VERBOSITY": "INFO"}, True)])
 def test_s11_strangers_who_fail_a_handshake_write_nothing_into_the_log(start, office, asked, speaks):
-    """gRPC's library writes a line for each, past our log; whoever asks for them gets them."""
+    """gRPC's library writes a line for each, past our log; GRPC_VERBOSITY asks for them."""
     server = office[0].sign("logged")
     process, port = start("--tls-cert", str(server.cert), "--tls-key", str(server.key), **asked)
 

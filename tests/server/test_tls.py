@@ -135,7 +135,7 @@ def test_s11_a_certificate_that_is_revoked_opens_nothing_any_more(database, made
                     list(lines)
             with pytest.raises(httpx2.HTTPError):
                 kept.get("/healthz").raise_for_status()
-        listed.write_text("# nobody any more\n")
+        listed.write_text("# none any more\n")
         assert httpx2.get(f"{base}/healthz", verify=shown).status_code == 200
 
 
@@ -208,7 +208,7 @@ def test_an_empty_list_leaves_the_last_one_in_force_and_a_remark_empties_it(made
     assert told.levelname == "WARNING"
     assert "is empty, its last list stays in force" in told.getMessage()
 
-    listed.write_text("# nobody\n")
+    listed.write_text("# none\n")
     assert not revoked.lists(client)
 
 

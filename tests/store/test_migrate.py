@@ -121,7 +121,7 @@ def test_migrators_at_once_succeed_whatever_isolation_their_role_starts_with(emp
 
 
 def test_a_migration_that_waits_says_for_whom_and_goes_on(empty_database, monkeypatch, caplog):
-    """Anybody who may connect can hold the number that migrators queue up behind."""
+    """Any login can hold the number that migrators queue up behind."""
     monkeypatch.setattr(migrating, "TELL_AFTER_SECONDS", 0.3)
     named = make_conninfo(empty_database, application_name="a\x1bb")
     with psycopg.connect(named, autocommit=True) as stranger:

@@ -200,7 +200,7 @@ def test_a_worker_speaks_at_most_once_in_five_seconds(monkeypatch):
 
 
 def test_a_late_failure_does_not_make_the_outage_before_it_a_short_one(monkeypatch, caplog):
-    """A connection that nobody used meanwhile breaks when the database is back already."""
+    """A connection that was idle meanwhile breaks when the database is back already."""
     clock = still_time(monkeypatch)
     caplog.set_level(logging.INFO)
 

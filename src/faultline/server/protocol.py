@@ -130,7 +130,7 @@ class BoundedProtocol(Base):  # type: ignore[misc]
     def eof_received(self) -> bool:
         """Answer a client that has closed its side, then close; True keeps the connection open for that.
 
-        A client that is gone looks the same: a long poll or a stream would hold its place for nobody. TLS
+        A client that is gone looks the same: a long poll or a stream would hold its place in vain. TLS
         has no connection that is open to one side.
         """
         if self._speaks_tls or self.is_idle or kind_of(self._serving.scope["path"]) != CALL:

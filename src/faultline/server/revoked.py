@@ -19,7 +19,7 @@ TELL_EVERY_SECONDS: Final = 60.0
 READ_EVERY_SECONDS: Final = 1.0
 _PRINT: Final = re.compile(r"[0-9a-f]{64}")
 
-EMPTY: Final = "a list that is meant to be empty holds a line with a remark, such as `# nobody`"
+EMPTY: Final = "a list that is meant to be empty holds a line with a remark, such as `# none`"
 
 
 class Revoked:

@@ -86,7 +86,7 @@ def _migrate(conn: psycopg.Connection[Any]) -> Standing:
 def _take_turn(conn: psycopg.Connection[Any]) -> None:
     """Wait until no other migrator is at work, however long that takes, and say so where it takes long.
 
-    Asked again and again rather than waited for: the number may be held by anybody, and a wait without an
+    Asked again and again rather than waited for: any login can hold the number, and a wait without an
     end would not tell by whom.
     """
     tell_at = time.monotonic() + TELL_AFTER_SECONDS

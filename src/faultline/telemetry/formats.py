@@ -66,7 +66,7 @@ class LineFormatter(logging.Formatter):
     """A readable line: time, level, what, and the facts as `name=value`; control characters spelled out.
 
     Below it the frames of an error, where it has some, a line each and indented: what begins at the margin
-    is a record, and whoever chooses an error's text must not write one.
+    is a record, and the text of an error must not look like one.
 
     >>> record = logging.LogRecord("shop", logging.INFO, "f", 1, "bell\\a", None, None)
     >>> LineFormatter().format(record).endswith("INFO    shop: bell\\\\x07")

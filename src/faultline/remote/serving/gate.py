@@ -96,7 +96,7 @@ class Gate:
         return await self._doorman.who(presented(context), loopback=self._is_here(context))
 
     def look_at_the_certificate(self, context: Context) -> None:
-        """Refuse whoever shows one that was revoked."""
+        """Refuse a client whose certificate was revoked."""
         revoked = self._revoked
         if revoked is not None and any(revoked.lists(der) for der in shown_certificates(context)):
             raise NotAuthenticated("this certificate opens nothing: it was revoked; ask for another")
