@@ -9,10 +9,10 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from faultline.cli import replication_checks as judged
-from faultline.cli import replication_facts
 from faultline.cli.replication_facts import Host, Replication, Slot, Standby, hosts_of
 from faultline.drills.standby import a_standby_of, can_stand_by
 from faultline.embedded import EmbeddedServer
+from faultline.store.faults import connect_reason
 from faultline.store.migrate import migrate
 
 SETTINGS = {"max_connections": "100"}
@@ -230,12 +230,16 @@ def test_servers_are_told_also_where_none_takes_writes(examined, standby):
             "- host: 'db2', port: '5432', hostaddr: '10.0.0.2': connection failed: Connection refused",
         ),
         ("connection timeout expired", "connection timeout expired"),
-        ("", "no reason was given"),
+        ("", "OperationalError"),
+        (
+            'password authentication failed\npassword retrieved from file "/x"',
+            "password authentication failed",
+        ),
     ],
 )
 def test_of_what_the_driver_says_the_line_with_the_reason_is_told(said, reason):
     """Below the reason stands a question, indented with a tab, which doctor showed instead."""
-    assert replication_facts.reason_of(psycopg.OperationalError(said)) == reason
+    assert connect_reason(psycopg.OperationalError(said)) == reason
 
 
 def test_two_names_of_one_server_are_one_primary(examined, primary):

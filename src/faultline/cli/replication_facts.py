@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from faultline.errors import FaultlineError
 from faultline.store.connect import connect, conninfo
+from faultline.store.faults import connect_reason
 
 CONNECT_SECONDS: Final = 3
 """A host that is gone is waited for no longer; all are asked at once."""
@@ -113,14 +114,8 @@ def _ask_host(dsn: str) -> Host:
         with connect(dsn, prepare_threshold=None) as conn:
             ((writable, in_recovery, identity),) = _ask(conn, "server")
     except (FaultlineError, psycopg.Error) as error:
-        return Host(name, trouble=reason_of(error.__cause__ or error))
+        return Host(name, trouble=connect_reason(error.__cause__ or error))
     return Host(name, writable, in_recovery, identity)
-
-
-def reason_of(error: BaseException) -> str:
-    """The last line that gives a reason; libpq's question below it (is the server running?) is indented."""
-    lines = [line for line in str(error).splitlines() if line.strip() and not line[0].isspace()]
-    return lines[-1] if lines else "no reason was given"
 
 
 def _nth(values: list[str], n: int, count: int) -> str | None:

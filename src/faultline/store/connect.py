@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 from faultline import errors
 from faultline.config import redact
 from faultline.store import hello
-from faultline.store.faults import named, named_errors
+from faultline.store.faults import connect_reason, named, named_errors
 from faultline.store.hosts import CONNECT_SECONDS_MAX, OldPrimary
 from faultline.store.lean import LeanConnection, PlainConnection
 
@@ -89,17 +89,12 @@ async def aconnect(
 
 
 def cannot_connect(dsn: str, fault: psycopg.Error) -> Exception:
-    # An indented line is libpq's question whether the server runs, another tells whence the password came;
-    # the reason stands above them.
-    told = (line for line in str(fault).splitlines() if not line.startswith("password retrieved from file"))
-    lines = [line for line in told if line.strip() and not line[0].isspace()]
-    said = lines or [type(fault).__name__]
     if "permission denied" in str(fault):
         return named(fault)
     if isinstance(fault, OldPrimary):
         return errors.OldPrimary(f"{fault}; nothing was sent; it is looked for again")
     return errors.CannotConnect(
-        f"cannot connect to {redact(dsn)}: {said[-1].strip()}; check FAULTLINE_DSN, dsn=... or "
+        f"cannot connect to {redact(dsn)}: {connect_reason(fault)}; check FAULTLINE_DSN, dsn=... or "
         "--dsn, and that the server runs"
     )
 

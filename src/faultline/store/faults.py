@@ -30,6 +30,19 @@ _BAD_NUMBER = ("22003", "22007", "22008", "22P03", "2201W", "2201X")
 _WRONG_NUMBER = re.compile(r"(\w+) => (?:numeric|double precision)|(most|room) => bigint")
 
 
+def connect_reason(fault: BaseException) -> str:
+    """Why no connection was made, in libpq's words: the last line that gives a reason.
+
+    Indented lines ask whether the server runs, another tells where the password came from.
+
+    >>> connect_reason(psycopg.OperationalError("port 5432 failed: Connection refused\\n\\tIs it running?"))
+    'port 5432 failed: Connection refused'
+    """
+    told = [line for line in str(fault).splitlines() if line.strip() and not line[0].isspace()]
+    reasons = [line for line in told if not line.startswith("password retrieved from file")]
+    return reasons[-1].strip() if reasons else type(fault).__name__
+
+
 @contextmanager
 def named_errors() -> Iterator[None]:
     """Turn what the driver raises inside the block into the error that says what is now true."""

@@ -21,6 +21,8 @@ from psycopg.errors import error_from_result
 from psycopg.generators import execute
 from psycopg.pq import ExecStatus
 
+from faultline.store.faults import connect_reason
+
 T = TypeVar("T")
 
 LOOK_AFTER_SECONDS: Final = 5.0
@@ -337,7 +339,7 @@ class Survey:
         except (psycopg.Error, OSError) as fault:
             # Silence is no answer; but a pooler that takes us in and has no server to ask is there.
             if conn is not None or monotonic() < until:
-                self._tell(host, Answer(None, _last_line(fault)))
+                self._tell(host, Answer(None, connect_reason(fault)))
             _close(conn)
             return None
         return conn
@@ -374,11 +376,6 @@ def _say(conn: Connection[Any], question: str, seconds: float) -> ServerState:
         raise error_from_result(reply)
     read_only, *numbers = (reply.get_value(0, column) or b"0" for column in range(4))
     return ServerState(read_only == b"t", *map(int, numbers))
-
-
-def _last_line(fault: Exception) -> str:
-    lines = str(fault).strip().splitlines()
-    return lines[-1].strip() if lines else type(fault).__name__
 
 
 def _close(conn: Connection[Any] | None) -> None:
