@@ -190,7 +190,7 @@ def test_s12_wrong_keys_are_slowed_down_and_good_ones_from_the_same_address_are_
         assert neighbour.get("/api/v1/jobs").status_code == 200
 
 
-def test_a_good_key_that_was_never_seen_is_let_in_beside_a_crowd_of_wrong_ones(database, caplog):
+def test_a_good_key_that_was_never_seen_is_let_in_beside_a_crowd_of_wrong_ones(admin, database, caplog):
     """They share the address of a proxy; the key is looked at first, and only failures are slowed down."""
     with serving(database, behind_proxy=True) as own, ThreadPoolExecutor(20) as pool:
         wrong = [own.client(mint().text) for _ in range(20)]

@@ -48,7 +48,15 @@ def test_a_long_handler_keeps_its_lease_whatever_it_does_to_its_process(
 
 
 def test_the_handler_that_holds_the_lock_really_holds_it():
-    """Or the test above would show nothing: while it adds, no other thread of its process gets a turn."""
+    """Or the test above would show nothing: while it adds, no other thread of its process gets a turn.
+
+    On a busy machine the process may lose its core between reading the clock and adding, so it has several
+    tries. A handler that did not hold the lock would let the other thread in every 5 ms of each.
+    """
+    assert any(_turns_while_adding() == [] for _ in range(10))
+
+
+def _turns_while_adding() -> list[float]:
     turns: list[float] = []
     done = threading.Event()
 
@@ -63,8 +71,7 @@ def test_the_handler_that_holds_the_lock_really_holds_it():
     ended = time.perf_counter()
     done.set()
 
-    held = [at for at in turns if began + 0.02 < at < ended - 0.02]
-    assert held == []
+    return [at for at in turns if began + 0.02 < at < ended - 0.02]
 
 
 def test_a_killed_pacemaker_is_replaced_and_no_lease_is_lost(database, store, real_worker):

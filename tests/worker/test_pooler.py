@@ -31,7 +31,8 @@ select pg_advisory_lock(77)
 LOOK = """
 select current_setting('statement_timeout'), current_setting('search_path'), current_setting('role'),
        current_setting('lock_timeout'), to_regclass('pg_temp.left_here')::text,
-       (select count(*) from pg_locks where locktype = 'advisory' and objid = 77)
+       (select count(*) from pg_locks where locktype = 'advisory' and objid = 77 and database =
+               (select oid from pg_database where datname = current_database()))
 """
 CLEAN = ("0", '"$user", public', "none", "0", None, 0)
 
