@@ -16,6 +16,11 @@ MUTANTS = (
         (sql("lead", "if coalesce(lead.lead_for not between interval '0' and interval '1 minute', true) then", "if false then"),),
     ),
     Mutant(
+        "a round may have a negative tick", "G8",
+        "tests/sql/test_round.py::test_a_tick_has_bounds",
+        (sql("round", "if coalesce(round.tick not between interval '1 millisecond' and interval '1 day', true) then", "if false then"),),
+    ),
+    Mutant(
         "quiet lanes are never walked", "G8",
         f"{LANES}::test_once_a_minute_quiet_lanes_are_walked_too",
         (sql("reap", "where far and quiet.top = 0", "where false"),),

@@ -172,3 +172,17 @@ def test_a_clock_a_little_behind_does_not_make_a_second_round_in_a_tick(store, c
     clock.advance(seconds=-0.5)
 
     assert store.run(calls.round_(SECOND)) is False
+
+
+@pytest.mark.parametrize("tick", ["-1 day", "0", "1 microsecond", "2 days", None])
+def test_a_tick_has_bounds(store, db, tick):
+    """A negative one won every round, and each moved the deadlines of all that runs."""
+    enqueue(store, timeout=SECOND * 10)
+    claim_one(store)
+    store.run(calls.round_(SECOND))
+    deadline = db.execute("select deadline_at from faultline.active").fetchall()
+
+    with pytest.raises(Exception, match="a tick lasts from a millisecond to a day"):
+        db.execute("select mine from faultline.round(%s::interval)", [tick])
+
+    assert db.execute("select deadline_at from faultline.active").fetchall() == deadline

@@ -85,8 +85,10 @@ def _kept_ids(name: str) -> Acknowledged:
     try:
         with click.open_file(name, encoding="utf-8") as file:
             return read_ids(file, name)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--ids {name[:200]!a} cannot be read: {line_of(error)}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"--ids {name[:200]!a} cannot be read: it is not UTF-8") from None
+    except OSError as error:
+        raise InputError(f"--ids {name[:200]!a} cannot be read: {error.strerror or error}") from None
 
 
 def _examined(terminal: Terminal, **asked: Any) -> Report:

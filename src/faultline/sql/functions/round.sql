@@ -18,6 +18,11 @@ declare
   started  timestamptz := pg_postmaster_start_time();
   current  bigint;
 begin
+  if coalesce(round.tick not between interval '1 millisecond' and interval '1 day', true) then
+    raise exception 'a tick lasts from a millisecond to a day, not %', coalesce(round.tick::text, 'null')
+      using errcode = 'LS005', hint = 'A negative one would win every round and take each for a gap, which moves deadlines.';
+  end if;
+
   select * into last
   from faultline.rounds as row
   where row.round_at <= at - round.tick
