@@ -25,8 +25,9 @@ from faultline.worker.judge import UNKNOWN_TASK
 from tests.remote_worker.harness import drain, working
 from tests.support import TAKE_OVER, enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
-from tests.worker import harness
+from tests.worker import harness, suspects_app
 from tests.worker.harness import eventually, hand_of, quick, rows, short
+from tests.worker.test_suspects import suspect
 
 
 async def echo(said: str) -> str:
@@ -333,6 +334,18 @@ def test_suspects_run_alone_over_a_server_too(database, store, served):
     drain(served, *shop.app.registry)
 
     assert outcomes(store, job) == ["succeeded"]
+
+
+def test_a_death_by_crashes_is_told_as_one_over_a_server_too(database, store, served, caplog, monkeypatch):
+    """The log said `queued`: an answer to a settling does not tell that the job died of it."""
+    monkeypatch.setenv("FAULTLINE_DSN", database)  # for the handler's own note
+    job = suspect(database, store, "poison_once", crashes=2, how="exit")
+
+    drain(served, *suspects_app.app.registry)
+
+    assert outcomes(store, job) == ["dead"]
+    (told,) = [record for record in caplog.records if record.msg == "execution_finished"]
+    assert (told.levelname, told.facts["outcome"], told.facts["state"]) == ("ERROR", "Crashed", "dead")
 
 
 def test_large_results_go_in_as_many_messages_as_they_need(store, served):

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from faultline.config import WorkerConfig
-from faultline.errors import ConfigError, LeaseLost
+from faultline.errors import ConfigError, FaultlineError, LeaseLost
 from faultline.remote import outcomes, words
 from faultline.remote.exchange import Exchange
 from faultline.rpc.v1 import worker_pb2 as rpc
@@ -50,6 +50,7 @@ class RemoteLine:
             "recoveries": self._recoveries,
             "zombies": self._zombies,
             **dict.fromkeys(outcomes.SINGLES, self._settle),
+            "crash": self._crash,
         }
 
     async def run(self, call: Call[T]) -> T:
@@ -119,6 +120,14 @@ class RemoteLine:
             except LeaseLost as lost:
                 self._recorded = {(lost.job_id, lost.token): [(lost.reason, lost.current_token)]}
                 raise
+
+    async def _crash(self, call: Call[Any]) -> list[Row]:
+        """The answer to a settling does not say whether the job died of it: the ledger does."""
+        recorded = await self._settle(call)
+        try:
+            return await self._outcome(call)
+        except FaultlineError:
+            return recorded  # it is recorded all the same; only the log knows less
 
     async def _outcome(self, call: Call[Any]) -> list[Row]:
         args = call.args
