@@ -8,7 +8,7 @@ RUNS  ?= 10
 UV    ?= uv
 COMPOSE ?= docker compose
 
-# Tests and proofs start thousands of processes: without bytecode on disk each would compile us anew.
+# Tests and proofs start thousands of processes: without bytecode on disk each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
 CANDIDATES = python3 python3.14 python3.13 python3.12 python3.11
@@ -26,7 +26,7 @@ PROTO_COMPILE = $(UV) pip compile --no-config --universal --python-version 3.11 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types imports format lease-race lease-race-log drill drills bench compare compare-page lock clean \
 	prove soak explore mutants nemesis failpoints model properties cases prove-audit image-check release-check ha migrate pin openapi proto \
-	proto-check tools test-tools demo-env dev-env model-env
+	proto-check tools test-tools docs demo-env dev-env model-env docs-env
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -72,7 +72,7 @@ soak: dev-env test-tools  ## the tests many times: busy cores, young and old clo
 	@.venv/bin/python -m proof.soak --runs $(RUNS) --jobs $(JOBS) $(ARGS) $(TESTS)
 
 explore: demo-env  ## every interleaving of the shipped SQL over real sessions (ARGS=--quick, ARGS=--mutants)
-	@.venv/bin/python -m faultline.simulation $(ARGS)
+	@.venv/bin/python -m proof.explorer $(ARGS)
 
 mutants: dev-env  ## take every mechanism away once: the test that must notice turns red, or this fails (ARGS='G4 --write')
 	@.venv/bin/python -m proof.mutants $(ARGS)
@@ -114,8 +114,11 @@ pin:  ## write the digests of compose.yaml's images into .env, as their registry
 migrate: demo-env  ## install or update the schema: FAULTLINE_DSN, a running `faultline dev`, or `docker compose up`
 	@COMPOSE="$(COMPOSE)" .venv/bin/python scripts/migrate.py $(ARGS)
 
-openapi: dev-env  ## write docs/openapi.json anew, after a change of the HTTP API
-	@.venv/bin/python -m faultline.api.openapi docs/openapi.json
+openapi: dev-env  ## write docs/openapi.json again, after a change of the HTTP API
+	@.venv/bin/python -m faultline.server.http.openapi docs/openapi.json
+
+docs: docs-env  ## the documentation as a site in site/, with references made from the sources; every link is checked
+	@.venv-docs/bin/python -m scripts.docs
 
 compare: dev-env  ## Faultline beside its peers: installs them apart, measures, makes docs/benchmarks.md
 	@.venv/bin/python -m benchmarks.peers $(ARGS)
@@ -126,30 +129,31 @@ compare-page: dev-env  ## docs/benchmarks.md and its plots again, from the JSON 
 tools:  ## fetch the programs that tests use and pip cannot bring: PgBouncer, promtool, Chromium (apt; nothing is installed)
 	@$(PYTHON) scripts/tools.py --again $(ARGS)
 
-proto:  ## make src/faultline/rpc anew from proto/
+proto:  ## generate src/faultline/rpc from proto/
 	@$(PYTHON) scripts/proto.py
 
 proto-check:  ## whether src/faultline/rpc is what proto/ makes
 	@$(PYTHON) scripts/proto.py --check
 
-lock:  ## resolve requirements/*.lock anew (needs uv on PATH: pip install uv)
+lock:  ## resolve requirements/*.lock again (needs uv on PATH: pip install uv)
 	@$(COMPILE) --upgrade --extra dev --extra embedded --extra fast --extra bench --extra server --extra grpc --extra metrics --extra tracing -o requirements/dev.lock >/dev/null
 	@$(COMPILE) --constraints requirements/dev.lock --extra embedded --extra fast -o requirements/demo.lock >/dev/null
 	@$(RESOLVE) pyproject.toml --constraints requirements/dev.lock $(IMAGE) -o requirements/server.lock >/dev/null
 	@$(RESOLVE) requirements/build.in --constraints requirements/dev.lock -o requirements/build.lock >/dev/null
 	@$(PROTO_COMPILE) -o requirements/proto.lock >/dev/null
 	@$(RESOLVE) requirements/ha.in --upgrade -o requirements/ha.lock >/dev/null
+	@$(COMPILE) requirements/docs.in --constraints requirements/dev.lock -o requirements/docs.lock >/dev/null
 	@if grep -nE '://|find-links|index-url' requirements/*.lock; then echo "a lock names an address" >&2; exit 1; fi
 
-clean:  ## delete .venv, caches and the data of `faultline dev`
-	@rm -rf .venv .venv-proto .venv.lock .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+clean:  ## delete .venv, caches, the site and the data of `faultline dev`
+	@rm -rf .venv .venv-docs .venv-proto .venv.lock build site .faultline dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find src tests scripts benchmarks proof -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # What is missing is told in a line each, and its tests are skipped. `make tools` tries again what failed within the last hour.
 test-tools:
 	@$(PYTHON) scripts/tools.py
 
-demo-env dev-env model-env:
+demo-env dev-env model-env docs-env:
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "faultline: no Python 3.11 or newer with venv was found; install one (Debian: apt install python3-venv)" >&2; \
 		exit 1; \

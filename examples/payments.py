@@ -8,11 +8,11 @@ token, which only grows. Here the provider answers the first attempt with an err
 
 import asyncio
 import time
+from datetime import timedelta
 
-from faultline import Exponential, Faultline, Job, WorkerConfig
-from faultline.durations import parse_duration
-from faultline.running import work
-from faultline.store.connect import aconnect
+import psycopg
+
+from faultline import Exponential, Faultline, Job
 
 app = Faultline()
 
@@ -27,7 +27,7 @@ def provider(key: str, amount: int, fence: int) -> None:
         raise ConnectionError("the provider's answer was lost")
 
 
-@app.task(queue="billing", max_attempts=5, retry=Exponential(first=parse_duration("50ms")))
+@app.task(queue="billing", max_attempts=5, retry=Exponential(first=timedelta(milliseconds=50)))
 async def charge(job: Job, order_id: int, amount: int) -> None:
     provider(job.idempotency_key("charge"), amount, fence=job.token)
     async with job.transaction(result={"charged": amount}) as conn:
@@ -35,7 +35,8 @@ async def charge(job: Job, order_id: int, amount: int) -> None:
 
 
 async def main() -> None:
-    async with await aconnect(app.settings.require_dsn()) as conn:
+    dsn = app.settings.require_dsn()
+    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as conn:
         await conn.execute(
             "create table if not exists shop_orders (id int primary key, paid int not null default 0)"
         )
@@ -46,9 +47,7 @@ async def main() -> None:
         again = await charge.using(key=f"order-{order}").aenqueue(order_id=order, amount=120)
         print("the same job:", handle.id == again.id)
 
-        working = asyncio.create_task(
-            work(app.registry, app.settings, WorkerConfig(queues={"billing": None}), stop_after=2)
-        )
+        working = asyncio.create_task(app.arun_worker(queues="billing", stop_after=2))
         await handle.aresult(timeout=30)
         await working
         print("result:", (await handle.ainfo()).result)

@@ -1,17 +1,16 @@
-"""A handler that computes for long: in a process of its own, where it stops nobody and can be killed.
+"""A handler that computes for long: in a process of its own, where it blocks no other and can be killed.
 
     FAULTLINE_DSN=postgresql://... python examples/primes.py
 
 A child process imports this file to find the handlers, hence the guard at its end. The last job would compute
-for hours; its deadline ends it, which no thread could be made to do.
+for hours; its timeout ends it, which is not possible with a thread.
 """
 
 import asyncio
 import os
 from datetime import timedelta
 
-from faultline import Faultline, Retry, WorkerConfig, bury
-from faultline.running import work
+from faultline import Faultline, Retry, bury
 
 app = Faultline()
 
@@ -44,7 +43,7 @@ async def main() -> None:
     endless = await factor.aenqueue((2**61 - 1) * (2**89 - 1))
     ticked = await tick.aenqueue()
 
-    await work(app.registry, app.settings, WorkerConfig(queues={"maths": None}, children_max=4), stop_after=5)
+    await app.arun_worker(queues="maths", children=4, stop_after=5)
 
     for handle in counted:
         info = await handle.ainfo()

@@ -1,4 +1,4 @@
-"""What a handler can say: come back later, give up, never mind; and what its retry rules say for it.
+"""The ways in which a job ends: a result, an exception, `Dead`; and retry rules for classes of exceptions.
 
 FAULTLINE_DSN=postgresql://... python examples/retries.py
 """
@@ -6,8 +6,7 @@ FAULTLINE_DSN=postgresql://... python examples/retries.py
 import asyncio
 from datetime import timedelta
 
-from faultline import Constant, Dead, Faultline, Job, Retry, WorkerConfig, bury, ignore
-from faultline.running import work
+from faultline import Constant, Dead, Faultline, Job, Retry, bury, ignore
 
 app = Faultline()
 
@@ -33,7 +32,7 @@ async def fetch(job: Job, url: str) -> str:
 
 async def main() -> None:
     handles = [await fetch.aenqueue(url) for url in ("plain", "flaky", "forbidden", "missing", "closed")]
-    await work(app.registry, app.settings, WorkerConfig(), stop_after=7)
+    await app.arun_worker(stop_after=7)
     for handle in handles:
         info = await handle.ainfo()
         told = info.result or (info.error or "").partition("\n")[0]

@@ -3,12 +3,9 @@
 FAULTLINE_DSN=postgresql://... python examples/signup.py
 """
 
-import asyncio
-
 import psycopg
 
-from faultline import Faultline, WorkerConfig
-from faultline.running import work
+from faultline import Faultline
 
 app = Faultline()
 sent: list[str] = []
@@ -39,7 +36,7 @@ def main() -> None:
         except ValueError as refused:
             print("rolled back:", refused)
 
-    asyncio.run(work(app.registry, app.settings, WorkerConfig(queues={"mail": None}), until_empty=True))
+    app.run_worker(queues="mail", until_empty=True)
     print("welcomed:", sent)
     app.close()
 

@@ -1,4 +1,4 @@
-"""Make `deploy/grafana/faultline.json` and the table of metrics in `docs/guides/observe.md` anew.
+"""Generate `deploy/grafana/faultline.json` and the table of metrics in `docs/guides/observe.md`.
 
 Usage: python scripts/dashboard.py. A test compares what it would write with what is there, and asks every query
 of a worker and a server that have just had a bad day.
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from faultline.exporters.names import METRICS, SERIES_MAX, VALUES_MAX
+from faultline.metrics.names import METRICS, SERIES_MAX, VALUES_MAX
 
 ROOT = Path(__file__).resolve().parent.parent
 DASHBOARD = ROOT / "deploy/grafana/faultline.json"
@@ -83,12 +83,12 @@ ROWS: dict[str, list[Panel]] = {
         ("Versions", "short", {"{{version}} on Python {{python}}": "count by (version, python) (faultline_build_info)"}, ""),
     ],
     "Server": [
-        ("Requests", "ops", {"{{door}} {{answer}}": rate("faultline_server_requests_total", "door, answer")}, "refused: the client's fault; failed: the server's."),
-        ("Refusals", "ops", {"{{door}} {{reason}}": rate("faultline_server_refusals_total", "door, reason")}, "By the code that the client was told."),
+        ("Requests", "ops", {"{{protocol}} {{answer}}": rate("faultline_server_requests_total", "protocol, answer")}, "refused: the client's fault; failed: the server's."),
+        ("Refusals", "ops", {"{{protocol}} {{reason}}": rate("faultline_server_refusals_total", "protocol, reason")}, "By the code that the client was told."),
         ("Time of a request", "s", quantiles("faultline_server_request_seconds", 'route!~".*(wait|Wait|Lease|events|ask)"'), "Without those that wait on purpose."),
-        ("Connections", "short", {"{{door}}": "sum by (door) (faultline_server_connections)"}, ""),
-        ("In hand", "short", {"{{door}} {{kind}}": "sum by (door, kind) (faultline_server_in_hand)"}, "Each kind has a budget of its own, in all and for each key."),
-        ("Bytes", "Bps", {"{{door}} {{direction}}": rate("faultline_server_bytes_total", "door, direction")}, "Of bodies and messages."),
+        ("Connections", "short", {"{{protocol}}": "sum by (protocol) (faultline_server_connections)"}, ""),
+        ("In hand", "short", {"{{protocol}} {{kind}}": "sum by (protocol, kind) (faultline_server_in_hand)"}, "Each kind has a budget of its own, in all and for each key."),
+        ("Bytes", "Bps", {"{{protocol}} {{direction}}": rate("faultline_server_bytes_total", "protocol, direction")}, "Of bodies and messages."),
     ],
     "Database": [
         ("Last round", "s", {"age": "max (faultline_round_age_seconds)"}, "Without rounds no lost lease comes back."),
@@ -171,7 +171,7 @@ def table() -> str:
 
 
 def guide(text: str) -> str:
-    """The guide with its table made anew."""
+    """The guide with its table generated again."""
     return re.sub(
         f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: f"{BEGIN}\n{table()}\n{END}", text, flags=re.DOTALL
     )

@@ -1,7 +1,8 @@
 """Make `.venv` hold exactly what a lock file names, and this checkout in editable form.
 
-Usage: python3 scripts/environment.py demo|dev|model. It needs the standard library alone, is a no-op when
-nothing changed, and may be run twice at the same moment: the second waits for the first.
+Usage: python3 scripts/environment.py demo|dev|model|docs. It needs the standard library alone, is a no-op
+when nothing changed, and may be run twice at the same moment: the second waits for the first. `docs` has an
+environment of its own, `.venv-docs`: its tools must not decide what versions the tests run on.
 """
 
 import fcntl
@@ -14,11 +15,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+VENV = ROOT / (".venv-docs" if sys.argv[1:] == ["docs"] else ".venv")
 STAMP = VENV / "faultline-stamp.json"
 
 # dev.lock holds all that demo.lock holds, in the same versions (`make lock` sees to it).
-INCLUDED = {"demo": ("demo",), "dev": ("dev", "demo"), "model": ("model",)}
+INCLUDED = {"demo": ("demo",), "dev": ("dev", "demo"), "model": ("model",), "docs": ("docs",)}
 
 # Locks that only add a tool to what is there: they do not bring this checkout, or what it is built with.
 TOOLS = ("model",)
@@ -60,13 +61,13 @@ def lock_file(profile: str) -> Path:
 
 
 def make_venv() -> None:
-    say(f"making .venv with Python {sys.version.split()[0]} (once)")
+    say(f"making {VENV.name} with Python {sys.version.split()[0]} (once)")
     shutil.rmtree(VENV, ignore_errors=True)
     run([sys.executable, "-m", "venv", str(VENV)])
 
 
 def install(profile: str) -> None:
-    say(f"installing requirements/{profile}.lock into .venv")
+    say(f"installing requirements/{profile}.lock into {VENV.name}")
     pip = [str(VENV / "bin/python"), "-m", "pip", "-qq", "--disable-pip-version-check", "install"]
     run([*pip, "--require-hashes", "--only-binary=:all:", "-r", str(lock_file(profile))])
     if profile in TOOLS:
@@ -80,7 +81,7 @@ def run(command: list[str]) -> None:
     ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     code = subprocess.run(command, cwd=ROOT, env=ours, check=False).returncode
     if code:
-        sys.exit(f"faultline: could not set up .venv (exit code {code}); the lines above say why")
+        sys.exit(f"faultline: could not set up {VENV.name} (exit code {code}); the lines above say why")
 
 
 def say(line: str) -> None:
@@ -89,5 +90,5 @@ def say(line: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in INCLUDED:
-        sys.exit("usage: python3 scripts/environment.py demo|dev|model")
+        sys.exit("usage: python3 scripts/environment.py demo|dev|model|docs")
     main(sys.argv[1])

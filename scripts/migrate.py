@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from faultline.cli.dev_server import running_dsn
+from faultline.cli.serve.dev_server import running_dsn
 
 FAULTLINE = Path(sys.executable).with_name("faultline")
 NOTHING = """\

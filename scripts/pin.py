@@ -76,7 +76,7 @@ def _manifest(url: str) -> bytes:
 
 
 def _token(challenge: str) -> str:
-    """What a registry wants to be shown, even by a stranger."""
+    """What a registry wants to be shown, even by an anonymous client."""
     told = dict(CHALLENGE.findall(challenge))
     query = urllib.parse.urlencode({name: told[name] for name in ("service", "scope") if name in told})
     reply = json.loads(_get(f"{told['realm']}?{query}"))

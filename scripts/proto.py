@@ -1,4 +1,4 @@
-"""Make src/faultline/rpc anew from proto/, or say whether it is current.
+"""Generate src/faultline/rpc from proto/, or say whether it is current.
 
 Usage: python3 scripts/proto.py [--check]. The generator lives in an environment of its own, .venv-proto,
 made from the hash-checked requirements/proto.lock: it is an old one on purpose, because what it generates

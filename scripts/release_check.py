@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-WANTED_IN_WHEEL = ("faultline/py.typed", "faultline/sql/functions/claim.sql")
+WANTED_IN_WHEEL = ("faultline/py.typed", "faultline/sql/functions/leases/claim.sql")
 UNWANTED = ("tests/", "__pycache__", ".faultline/")
 
 

@@ -5,6 +5,7 @@ FAULTLINE_PG_BIN to have the embedded server made from other binaries. FAULTLINE
 database on a server of your own that is migrated already, to be copied.
 """
 
+import logging
 import os
 import random
 import secrets
@@ -24,7 +25,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
 from faultline.embedded import EmbeddedServer
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from scripts import tools
 from tests.support import Clock
 
@@ -34,6 +35,7 @@ MEMORY_WANTED = 2 * 1024**3
 NOTHING_RUNS_IN = ("sql", "promises", "audit")
 """Folders whose tests start no worker and no watchdog: nothing there waits for the database's clock."""
 LEAVE_SECONDS_MAX = 5.0
+OUR_LOGGERS = ("faultline", "faultline.events", "faultline.worker", "faultline.watchdog")
 THROW_OUT = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = %s"
 
 
@@ -46,6 +48,20 @@ def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """Commands that run inside a test configure logging for good: the next test must not log each job."""
+    root = logging.getLogger()
+    handlers, level = [*root.handlers], root.level
+    levels = {name: logging.getLogger(name).level for name in OUR_LOGGERS}
+    yield
+    for added in [known for known in root.handlers if known not in handlers]:
+        root.removeHandler(added)
+    root.setLevel(level)
+    for name, before in levels.items():
+        logging.getLogger(name).setLevel(before)
 
 
 def pytest_report_header() -> str | None:
@@ -92,7 +108,7 @@ class Databases:
         self._conn.execute(SQL(statement).format(Identifier(name), source))
 
     def drop_database(self, name: str) -> None:
-        """Drop a database, after whoever is left was thrown out: PostgreSQL looks again only every 100 ms."""
+        """Drop a database once its sessions are closed: PostgreSQL looks again only every 100 ms."""
         give_up_at = time.monotonic() + LEAVE_SECONDS_MAX
         while self._conn.execute(THROW_OUT, [name]).fetchone() != (0,) and time.monotonic() < give_up_at:
             time.sleep(0.002)
@@ -110,7 +126,7 @@ class Databases:
 
 
 class BorrowedServer(Databases):
-    """A server that somebody else runs; we only come and go with databases of our own."""
+    """A server that the tests do not run; they only make and drop databases of their own."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -164,7 +180,7 @@ def _quick_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def template(server: Server, testrun_uid: str, worker_id: str) -> Iterator[str]:
-    """The name of a migrated database that nobody is connected to, made once for the run."""
+    """The name of a migrated database without connections, made once for the run."""
     if ready := os.environ.get("FAULTLINE_TEST_TEMPLATE"):
         yield ready
         return

@@ -1,4 +1,4 @@
-"""Short words for tests: a job to enqueue, a lease in hand, a clock to move, rows to count."""
+"""Helpers for tests: a job to enqueue, a lease to hold, a clock to move, rows to count."""
 
 import sys
 import time
@@ -26,7 +26,8 @@ SECOND = timedelta(seconds=1)
 
 PROXIES_SET = (
     "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-forwarded-server",
-    "forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip",
+    "x-forwarded", "x-forwarded-scheme", "x-envoy-external-address", "x-cluster-client-ip", "fly-client-ip",
+    "x-original-host", "forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip",
 )  # fmt: skip
 """Headers by which proxies give themselves away; many of them set but one."""
 
@@ -34,7 +35,7 @@ TAKE_OVER = """
 update faultline.active as job
 set token = job.token + 1, claim = gen_random_uuid()
 from (
-  select old.id, faultline.enter(old, 'expired', faultline.now())
+  select old.id, faultline.write_ledger(old, 'expired', faultline.now())
   from faultline.active as old
   where old.id = %s offset 0
 ) as ended

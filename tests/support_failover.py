@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from faultline.drills.standby import Standby, a_standby_of
 from faultline.embedded import EmbeddedServer
+from faultline.lab.drills.stage.standby import StandbyServer, a_standby_of
 from faultline.store.migrate import migrate
 from tests.promises.standby import a_primary
 
@@ -18,7 +18,7 @@ from tests.promises.standby import a_primary
 class Pair:
     """Two servers, of which the first is the primary."""
 
-    def __init__(self, primary: EmbeddedServer, standby: Standby) -> None:
+    def __init__(self, primary: EmbeddedServer, standby: StandbyServer) -> None:
         self.primary, self.standby = primary, standby
         self._frozen: list[int] = []
 

@@ -169,6 +169,60 @@ def test_args_that_fit_no_call_are_refused_by_name_in_the_worker(text):
         CODEC.decode(text)
 
 
+NAIVE = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - that is the point
+
+
+@pytest.mark.parametrize("hint", [str, str | None, Annotated[str, msgspec.Meta(max_length=99)]], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [b"\xff\x00abc", UUID(int=7), Decimal("1.10"), NAIVE, date(2026, 1, 1), timedelta(seconds=1), Colour.RED],
+    ids=str,
+)
+def test_what_json_has_as_text_is_no_text_where_text_belongs(hint, value):
+    """The handler would be given the text of it, such as base64, and nothing would have said so."""
+    with pytest.raises(BadArguments, match=r"^task task, argument value: expected `str`, got `") as refused:
+        codec_for(hint).encode((), {"value": value})
+
+    assert f"got `{type(value).__name__}`" in str(refused.value)
+    assert "annotate the parameter with its type" in str(refused.value)
+
+
+def test_text_of_an_enum_of_texts_is_text_and_none_is_the_default_of_what_may_be_none():
+    class Word(enum.StrEnum):
+        RED = "red"
+
+    assert codec_for(str).encode((Word.RED,), {}) == codec_for(str).encode(("red",), {})
+
+    def greet(name: str = "Ada", title: str | None = None) -> None: ...
+
+    assert ArgsCodec.of(greet, "greet").encode((), {}) == "{}"
+    assert ArgsCodec.of(greet, "greet").encode((), {"title": None}) == '{"title":null}'
+    with pytest.raises(BadArguments, match="argument name: expected `str`, got `NoneType`"):
+        ArgsCodec.of(greet, "greet").encode((), {"name": None})
+
+
+@pytest.mark.parametrize("hint", [datetime, datetime | None], ids=str)
+@pytest.mark.parametrize("value", [NAIVE, "2026-01-01T12:00:00"], ids=str)
+def test_a_moment_without_a_time_zone_is_refused_as_run_at_refuses_it(hint, value):
+    with pytest.raises(BadArguments, match=r"argument value: .*with a timezone component; .*now\(UTC\)"):
+        codec_for(hint).encode((), {"value": value})
+
+    assert (
+        codec_for(hint).encode((), {"value": NAIVE.replace(tzinfo=UTC)}) == '{"value":"2026-01-01T12:00:00Z"}'
+    )
+
+
+def test_a_worker_still_takes_a_moment_without_a_time_zone():
+    """It may have been enqueued before that was refused, or in SQL."""
+    assert codec_for(datetime).decode('{"value":"2026-01-01T12:00:00"}') == {"value": NAIVE}
+
+
+def test_an_annotation_that_asks_for_a_naive_moment_is_given_one():
+    codec = codec_for(Annotated[datetime, msgspec.Meta(tz=False)])
+
+    assert codec.decode(codec.encode((NAIVE,), {})) == {"value": NAIVE}
+
+
 def test_arguments_of_a_newer_caller_are_refused_unless_the_task_overlooks_them():
     newer = '{"value":1,"colour":"red"}'
 

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from faultline.drills.registry import DRILLS
+from faultline.lab.drills.registry import DRILLS
 from proof.mutants.table import MUTANTS
 
 ROOT = Path(__file__).parents[1]

@@ -1,10 +1,13 @@
 """Settings are checked together, where they are made, and a DSN is never shown with its secrets."""
 
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from faultline.config import Settings, WorkerConfig, read_queues, redact
+import faultline
+from faultline.config import SETTINGS, Settings, WorkerConfig, mistyped, read_queues, redact
 from faultline.errors import BadName, ConfigError, InputError, OutOfBounds
 
 SECRET = "s3cr3t"
@@ -25,6 +28,70 @@ def test_arguments_come_before_the_environment():
 def test_without_a_dsn_the_message_says_how_to_give_one():
     with pytest.raises(ConfigError, match="set FAULTLINE_DSN"):
         Settings.read(environment={}).require_dsn()
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_an_empty_dsn_in_the_environment_is_refused_as_an_empty_argument_is(empty):
+    """A shell variable that is not set must not mean another database."""
+    with pytest.raises(ConfigError, match=r"FAULTLINE_DSN is empty; .*unset it"):
+        Settings.read(environment={"FAULTLINE_DSN": empty})
+    with pytest.raises(ConfigError, match="dsn is empty"):
+        Settings.read(dsn=empty, environment={"FAULTLINE_DSN": "dbname=shop"})
+
+    assert Settings.read(dsn="dbname=shop", environment={"FAULTLINE_DSN": empty}).dsn == "dbname=shop"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("FAULTLINE_DNS", "FAULTLINE_DSN"),
+        ("FAULTLINE_APIKEY", "FAULTLINE_API_KEY"),
+        ("FAULTLINE_ALIVE_FIEL", "FAULTLINE_ALIVE_FILE"),
+        ("faultline_dsn", "FAULTLINE_DSN"),
+    ],
+)
+def test_a_variable_whose_name_is_nearly_a_setting_is_told(name, meant):
+    assert mistyped({name: "hush"}) == {name: meant}
+
+
+def test_a_variable_that_is_another_program_s_is_passed_over():
+    """Kubernetes sets such variables for a service of this name, and units and tests have their own."""
+    foreign = (
+        "PORT",
+        "SERVICE_HOST",
+        "SERVICE_PORT",
+        "PORT_8000_TCP_ADDR",
+        "SERVER_PORT",
+        "SERVER_SERVICE_HOST",
+    )
+    ours = ("APP", "FLAGS", "QUEUES", "REQUESTS", "TOOLS", "TEST_DSN", "TEST_ORDER", "BENCH_FOLDER")
+
+    assert mistyped({f"FAULTLINE_{name}": "" for name in (*foreign, *ours)}) == {}
+    assert mistyped(dict.fromkeys(SETTINGS, "")) == {}
+    assert mistyped({"PATH": "", "FAULTLINE": "", "FAULTLINE_": ""}) == {}
+
+
+def test_every_variable_that_is_read_is_a_setting():
+    package = Path(faultline.__file__).parent
+    read = {
+        name
+        for file in package.rglob("*.py")
+        for name in re.findall(r"""(?:get|pop|environ)[(\[]"(FAULTLINE_[A-Z_]+)""", file.read_text())
+    }
+
+    assert {"FAULTLINE_DSN", "FAULTLINE_DEBUG", "FAULTLINE_TLS_CA"} <= read
+    assert read - {"FAULTLINE_DRILL_WORKER"} <= set(SETTINGS)
+
+
+def test_without_a_dsn_the_message_names_the_variable_that_was_nearly_one(monkeypatch):
+    monkeypatch.setenv("FAULTLINE_DNS", "postgresql://app:hush@db/shop")
+
+    with pytest.raises(
+        ConfigError, match="FAULTLINE_DNS is no setting; did you mean FAULTLINE_DSN"
+    ) as refused:
+        Settings.read(environment={}).require_dsn()
+
+    assert "hush" not in str(refused.value)
 
 
 def test_settings_do_not_show_their_dsn():
@@ -71,6 +138,14 @@ REFUSED = [
     ({"grace": seconds(-1)}, "grace cannot be negative"),
     ({"jobs_max": 0}, "jobs_max is a whole number from 1"),
     ({"jobs_max": True}, "jobs_max is a whole number"),
+    ({"jobs_max": "10"}, "jobs_max is a whole number from 1 to 10000; got '10'"),
+    ({"job_max": 3}, "has no setting 'job_max'; did you mean jobs_max"),
+    ({"nonsense": 3}, "has no setting 'nonsense'. It has queues"),
+    ({"queues": ["a"]}, "queues names each queue with the most jobs"),
+    ({"queues": "a"}, "most jobs of it to run at once, or None"),
+    ({"queues": {"a": "5"}}, "queue a: at most how many"),
+    ({"lease_for": 5}, "lease_for is a timedelta, such as"),
+    ({"grace": "25s"}, "grace is a timedelta"),
     ({"threads_max": -1}, "threads_max"),
     ({"children_max": -1}, "children_max"),
     ({"recycle_after": 0}, "recycle_after"),

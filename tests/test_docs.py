@@ -1,26 +1,27 @@
 """What the documents say about the code is true of the code."""
 
 import ast
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
 
-from faultline.cli.audit import COULD_NOT_LOOK, VIOLATED
-from faultline.cli.failing import CHECK_FAILED, ERROR, USAGE
+from faultline.cli.exit_codes import CHECK_FAILED, ERROR, USAGE
+from faultline.cli.manage.audit import COULD_NOT_LOOK, VIOLATED
 from faultline.job import JobState
 
 ROOT = Path(__file__).parent.parent
 FUNCTIONS = ROOT / "src/faultline/sql/functions"
 
-# Functions that other functions stand on: no arrow, and nobody calls them from outside.
+# Functions that other functions stand on: no arrow, and no caller from outside.
 HELPERS = {
-    "answer_the_rest", "be_durable", "check_server", "claimed_again", "clock_set_back", "crash_delay",
-    "damage", "enqueue_keyed", "enter", "fetch_later", "fitting", "give_back", "highest_id", "hold",
-    "hold_keys", "lane_of", "lanes_with_jobs", "lapse_key", "lease_of", "line_up", "missing_ranges",
-    "new_key_seed", "note_act", "note_refusals", "put_back", "queue_figures", "raise_dead", "raise_sequences",
-    "raise_top", "readable", "record_server", "refuse", "server_mark", "shift_deadlines", "state_of",
-    "step_over_rows", "table_figures", "take_key", "text_of", "timeline", "where_is", "why_refused",
-    "within", "worker_key", "worker_seen",
+    "report_unsettled", "be_durable", "check_server", "claimed_again", "clock_set_back", "crash_delay",
+    "damage", "end_when_idle", "enqueue_keyed", "write_ledger", "fetch_later", "matching_job_ids",
+    "give_back", "highest_id", "lock_job", "hold_keys", "lane_of", "lanes_with_jobs", "lapse_key", "lease_of",
+    "requeue", "missing_ranges", "new_key_seed", "note_act", "note_refusals", "put_back", "queue_figures",
+    "raise_dead", "raise_sequences", "raise_top", "readable", "record_server", "refuse", "server_mark",
+    "shift_deadlines", "spared", "state_of", "step_over_rows", "table_figures", "take_key", "text_of",
+    "timeline", "where_is", "why_refused", "within", "worker_key", "worker_seen",
 }  # fmt: skip
 
 
@@ -30,15 +31,14 @@ def test_each_arrow_of_the_lifecycle_names_an_existing_sql_file() -> None:
 
     assert len(named) > 15
     for verb in named:
-        file = FUNCTIONS / f"{verb}.sql"
-        assert file.exists(), verb
+        (file,) = FUNCTIONS.glob(f"*/{verb}.sql")
         opening = file.read_text().split("create function")[0]
         assert "->" in opening, f"{verb}.sql does not open with its arrow"
 
 
 def test_every_sql_function_is_on_the_lifecycle_page_or_a_helper() -> None:
     page = (ROOT / "docs/lifecycle.md").read_text()
-    verbs = {file.stem for file in FUNCTIONS.glob("*.sql")}
+    verbs = {file.stem for file in FUNCTIONS.glob("*/*.sql")}
 
     missing = {verb for verb in verbs - HELPERS if not re.search(rf"`{verb}(\.sql)?`", page)}
 
@@ -47,7 +47,7 @@ def test_every_sql_function_is_on_the_lifecycle_page_or_a_helper() -> None:
 
 
 def test_each_sql_file_defines_the_one_function_it_is_named_for() -> None:
-    for file in FUNCTIONS.glob("*.sql"):
+    for file in FUNCTIONS.glob("*/*.sql"):
         made = re.findall(r"create function faultline\.(\w+)", file.read_text())
 
         assert made == [file.stem]
@@ -112,6 +112,16 @@ def test_lists_of_all_states_name_those_that_there_are() -> None:
     assert lists
     for where, states in lists.items():
         assert states == list(JobState), where
+
+
+def test_what_the_pages_import_is_there() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        imports = re.findall(r"^from (faultline[\w.]*) import ([\w, ]+)", page.read_text(), re.MULTILINE)
+        for home, names in imports:
+            module = importlib.import_module(home)
+            for name in names.split(", "):
+                there = hasattr(module, name) or importlib.util.find_spec(f"{home}.{name}")
+                assert there, f"{page.relative_to(ROOT)}: {name} is not in {home}"
 
 
 def test_what_is_required_is_imported() -> None:

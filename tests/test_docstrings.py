@@ -6,11 +6,12 @@ import importlib
 import pytest
 
 WORDS = (
-    "args.codec", "args.document", "args.models", "args.results", "args.signature", "bounds", "client.app",
-    "client.batches", "client.handle", "client.hints", "client.tasks", "config",
+    "args.codec", "args.document", "args.models", "args.results", "args.signature", "bounds", "app",
+    "client.bulk", "client.handle", "client.wakeups", "client.task_client", "config",
     "durations", "errors", "failpoints", "job", "lease", "notify", "outcome", "retry", "task",
-    "api.app", "api.desk", "server.config", "server.door", "server.limits", "server.rates", "server.revoked",
-    "store.news",
+    "server.http.http_app", "server.http.api_context", "server.config", "server.listener.listen_policy",
+    "server.limits", "server.token_bucket", "server.listener.revoked_certificates",
+    "store.driver.notifications",
     "telemetry.context", "telemetry.events", "telemetry.formats", "telemetry.text",
 )  # fmt: skip
 

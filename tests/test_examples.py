@@ -1,6 +1,7 @@
 """The examples run as they stand, on a database of their own."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,12 @@ def test_every_example_is_run_by_a_test() -> None:
 
     for example in EXAMPLES.glob("*.py"):
         assert f'"{example.name}"' in here, example.name
+
+
+def test_examples_use_public_names_alone() -> None:
+    for example in EXAMPLES.glob("*.py"):
+        imported = re.findall(r"^\s*(?:from|import) (faultline\S*)", example.read_text(), re.MULTILINE)
+        assert set(imported) == {"faultline"}, example.name
 
 
 @pytest.fixture(autouse=True)

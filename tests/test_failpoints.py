@@ -30,16 +30,16 @@ def start(armed, then):
 
 def test_an_unarmed_fail_point_does_nothing():
     for name in failpoints.NAMES:
-        failpoints.reach(name)
+        failpoints.failpoint(name)
 
 
 def test_a_fail_point_fires_once():
     failpoints.arm("started=raise")
 
     with pytest.raises(RuntimeError, match="fail point started"):
-        failpoints.reach("started")
+        failpoints.failpoint("started")
 
-    failpoints.reach("started")
+    failpoints.failpoint("started")
 
 
 def test_a_fail_point_with_a_star_fires_every_time():
@@ -47,15 +47,15 @@ def test_a_fail_point_with_a_star_fires_every_time():
 
     for _ in range(3):
         with pytest.raises(RuntimeError):
-            failpoints.reach("started")
+            failpoints.failpoint("started")
 
 
 def test_only_the_armed_fail_point_fires():
     failpoints.arm("started=raise, acked=raise")
 
-    failpoints.reach("claimed")
+    failpoints.failpoint("claimed")
     with pytest.raises(RuntimeError):
-        failpoints.reach("acked")
+        failpoints.failpoint("acked")
 
 
 @pytest.mark.parametrize("text", ["comit.sending=kill", "claimed", "claimed=explode", "=kill"])
@@ -65,7 +65,7 @@ def test_what_is_not_a_fail_point_is_refused_at_the_start(text):
 
 
 def test_kill_ends_the_process_on_the_spot():
-    process = start("claimed=kill", "f.reach('claimed')")
+    process = start("claimed=kill", "f.failpoint('claimed')")
 
     said, _ = process.communicate(timeout=60)
 
@@ -73,7 +73,7 @@ def test_kill_ends_the_process_on_the_spot():
 
 
 def test_exit_ends_the_process_with_a_code_of_its_own():
-    process = start("claimed=exit", "f.reach('claimed')")
+    process = start("claimed=exit", "f.failpoint('claimed')")
 
     said, _ = process.communicate(timeout=60)
 
@@ -84,7 +84,7 @@ def test_exit_ends_the_process_with_a_code_of_its_own():
 def test_freeze_stops_the_companions_and_the_process_until_it_is_continued():
     companion = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     process = start(
-        "commit.sending=freeze", f"f.companions.append({companion.pid}); f.reach('commit.sending')"
+        "commit.sending=freeze", f"f.companions.append({companion.pid}); f.failpoint('commit.sending')"
     )
     try:
         wait_until_stopped(process.pid)
@@ -108,7 +108,7 @@ def wait_until_stopped(pid):
 
 def test_with_a_folder_a_fail_point_fires_in_the_first_process_that_comes_and_tells_which(tmp_path):
     def run():
-        script = "from faultline import failpoints as f; f.arm_from_environment(); f.reach('started')"
+        script = "from faultline import failpoints as f; f.arm_from_environment(); f.failpoint('started')"
         environment = {
             **os.environ, "FAULTLINE_FAILPOINTS": "started=exit*", "FAULTLINE_FAILPOINTS_ONCE": str(tmp_path)
         }  # fmt: skip
@@ -125,7 +125,7 @@ def test_with_a_folder_a_fail_point_fires_in_the_first_process_that_comes_and_te
 @pytest.mark.parametrize(("point", "strikes_both"), [("commit.sending", True), ("child.begun", False)])
 def test_what_strikes_a_child_strikes_its_worker_too_but_for_the_childs_own_points(point, strikes_both):
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as worker:
-        child = start(f"{point}=kill", f"f.worker = {worker.pid}; f.reach('{point}')")
+        child = start(f"{point}=kill", f"f.worker = {worker.pid}; f.failpoint('{point}')")
 
         assert child.wait(30) == -signal.SIGKILL
         if not strikes_both:

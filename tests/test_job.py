@@ -84,7 +84,7 @@ def test_a_transaction_is_begun_by_the_worker_with_the_result_and_the_isolation(
     assert asked == [(7, {"paid": True}, None)]
 
 
-def test_a_job_shows_who_it_is():
+def test_a_job_shows_its_id_and_task():
     assert repr(running()) == "Job(id=7, task='charge', attempt=1, token=3)"
 
 

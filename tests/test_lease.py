@@ -1,4 +1,4 @@
-"""A lease proves itself to the database and to nobody else."""
+"""A lease proves itself to the database alone."""
 
 from uuid import uuid4
 

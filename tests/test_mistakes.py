@@ -1,21 +1,15 @@
-"""What a newcomer gets wrong in Python is refused at the door, in words that name the way out."""
+"""A newcomer's mistake in Python is refused at the call, in words that name the way out."""
 
-# mypy: disable-error-code="arg-type,call-overload,dict-item,list-item"
+# mypy: disable-error-code="arg-type,call-arg,call-overload,dict-item,list-item,misc"
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from faultline import Constant, Exponential, Faultline, Retry, bury
 from faultline.config import Settings
-from faultline.errors import (
-    BadName,
-    ConfigError,
-    FaultlineError,
-    InputError,
-    OutOfBounds,
-    UnknownTask,
-)
+from faultline.errors import BadName, ConfigError, FaultlineError, InputError, OutOfBounds, UnknownTask
 from faultline.job import Job, JobState, read_state
 
 app = Faultline("host=127.0.0.1 port=1 dbname=nowhere")
@@ -81,6 +75,32 @@ def mistakes():
             ConfigError,
             "SQLAlchemy",
         ),
+        "a mistyped option of using": (
+            lambda: charge.using(prio=5), InputError, "using has no option 'prio'; did you mean priority?",
+        ),
+        "the decorator's word in using": (
+            lambda: charge.using(lease_for=timedelta(minutes=1)), InputError, "did you mean lease?",
+        ),
+        "using's option by another name": (
+            lambda: charge.using(countdown=5), InputError, "did you mean delay?",
+        ),
+        "using's options without names": (lambda: charge.using("mail"), TypeError, "positional"),
+        "a mistyped filter": (
+            lambda: app.jobs(status="dead"), InputError, "jobs has no option 'status'; did you mean state?",
+        ),
+        "a filter that is none": (
+            lambda: app.jobs(elephant=1), InputError, r"'elephant'\. It takes state, queue",
+        ),
+        "a mistyped filter, async": (
+            lambda: asyncio.run(app.ajobs(status="dead")), InputError, "ajobs has no option 'status'",
+        ),
+        "a mistyped option of the app": (
+            lambda: Faultline(dns="dbname=shop"), ConfigError, "has no option 'dns'; did you mean dsn?",
+        ),
+        "an option of a function that has no name": (
+            lambda: app.task(max_attempts="3")(lambda: 0), OutOfBounds, "max_attempts is",
+        ),
+        "a function that has no name": (lambda: app.task(lambda: 0), BadName, "name"),
         "an empty key": (lambda: charge.using(key=""), BadName, "a key is not empty: .* Leave it out"),
         "a naive moment": (lambda: charge.using(run_at=NAIVE), OutOfBounds, "needs a time zone"),
         "a number as a delay": (lambda: charge.using(delay=5), OutOfBounds, r"timedelta\(seconds=5\)"),

@@ -1,4 +1,4 @@
-"""What systemd and a container's probes are told: ready, alive, stopping; nothing where nobody asks."""
+"""What systemd and a container's probes are told: ready, alive, stopping; nothing without a listener."""
 
 import asyncio
 import contextlib
@@ -108,7 +108,7 @@ def test_without_a_watchdog_of_ours_signs_come_at_their_own_pace(environment):
 
 
 @pytest.mark.parametrize("address", ["", "vsock:2:1234", "relative/path"])
-def test_an_address_we_do_not_speak_is_nobody(address):
+def test_an_unsupported_form_of_address_is_ignored(address):
     notifier = Notifier.take({"NOTIFY_SOCKET": address})
 
     assert not notifier.wanted
@@ -142,7 +142,14 @@ def test_the_file_is_touched_while_it_lives_and_goes_with_it(tmp_path):
     assert not file.exists()
 
 
-def test_a_file_that_cannot_be_written_stops_nobody(tmp_path):
-    notifier = Notifier(file=tmp_path / "no" / "such" / "folder", sign_every=0.02)
+def test_a_file_that_cannot_be_written_stops_nothing_and_is_warned_of_once(tmp_path, caplog):
+    file = tmp_path / "no" / "such" / "folder"
+    notifier = Notifier(file=file, sign_every=0.02)
 
     asyncio.run(live(notifier, event(True), event(True), 0.1))
+
+    (warning,) = caplog.records
+    assert warning.levelname == "WARNING"
+    said = warning.getMessage()
+    assert f"FAULTLINE_ALIVE_FILE cannot be written: {file} (No such file or directory)" in said
+    assert "name a file in a folder that exists" in said

@@ -20,7 +20,7 @@ def test_failures_go_to_a_file_of_their_own():
     assert options.read(["--failures"]).out == places.RESULTS / "peers-failures.json"
 
 
-@pytest.mark.parametrize("words", [["--phases", "drain9"], ["--systems", "nobody"]])
+@pytest.mark.parametrize("words", [["--phases", "drain9"], ["--systems", "unknown"]])
 def test_what_does_not_exist_is_refused(words, capsys):
     with pytest.raises(SystemExit):
         options.read(words)

@@ -1,4 +1,4 @@
-"""The public names are there, typed, and loaded only when somebody asks for them."""
+"""The public names are there, typed, and loaded only at their first use."""
 
 import ast
 import subprocess

@@ -101,7 +101,7 @@ def test_the_most_specific_exception_class_decides():
     assert decide(rules, 1, ValueError()) == Again(SECOND)
 
 
-def test_errors_nobody_spoke_of_follow_the_policy():
+def test_errors_without_a_rule_follow_the_policy():
     rules = Retry(Constant(HOUR), on={KeyError: bury})
 
     assert decide(rules, 1, OSError()) == Again(HOUR)

@@ -14,7 +14,7 @@ from benchmarks.peers import places
 from benchmarks.peers.peer import Peer
 
 
-class Line(NamedTuple):
+class HandlerEvent(NamedTuple):
     """What a handler told: when, `start` or `end`, which job, and the process group it ran in."""
 
     at_ns: int
@@ -23,7 +23,7 @@ class Line(NamedTuple):
     group: int
 
 
-class Crew:
+class PeerWorkers:
     def __init__(self, peer: Peer, database: str, workers: int, tag: str, **environment: Any) -> None:
         self.folder = places.RUNS / f"{database}-{tag}"
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -57,12 +57,12 @@ class Crew:
                 first = began if first is None else min(first, began)
         return total, first
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[HandlerEvent]:
         found = []
         for file in self.folder.glob("*.lines"):
             for line in file.read_text().splitlines():
                 what, seq, group, at = line.split()
-                found.append(Line(int(at), what, int(seq), int(group)))
+                found.append(HandlerEvent(int(at), what, int(seq), int(group)))
         return sorted(found)
 
     def ended(self) -> list[int]:

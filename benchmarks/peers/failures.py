@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.peers.crew import Crew
+from benchmarks.peers.crew import PeerWorkers
 from benchmarks.peers.options import Options
 from benchmarks.peers.peer import Peer, admin, query
 
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 RECOVERY = "recovery"
 
 
-class Scene:
+class FailureScene:
     """Two idle workers and one slow job: A took it, B looks on."""
 
     def __init__(
@@ -23,7 +23,7 @@ class Scene:
         self.peer = peer
         self.database = peer.fresh(suffix)
         # Small pools: all systems run at once.
-        self.crew = Crew(
+        self.crew = PeerWorkers(
             peer, self.database, 2, tag, BENCH_MODE="slow", BENCH_SLEEP=sleep, BENCH_PROFILE=profile,
             BENCH_POOL=5, BENCH_CONCURRENCY=4, BENCH_BATCH=4,
         )  # fmt: skip
@@ -73,7 +73,7 @@ def wait(condition: Callable[[], bool], seconds: float, every: float = 0.1) -> b
 def crash(peer: Peer, options: Options, profile: str) -> Row:
     """SIGKILL to the process group of the one that took the job; seconds until the other starts it."""
     suffix = "_d" if profile == "default" else "_r"
-    scene = Scene(peer, options, suffix, f"crash-{profile}", profile, 60)
+    scene = FailureScene(peer, options, suffix, f"crash-{profile}", profile, 60)
     row: Row = {"profile": profile}
     try:
         time.sleep(2)
@@ -94,24 +94,28 @@ def crash(peer: Peer, options: Options, profile: str) -> Row:
 
 def zombie(peer: Peer, options: Options) -> Row:
     """A is stopped in mid-handler past its lease, B runs the job again and ends it; then A comes back."""
-    scene = Scene(peer, options, "_r", "zombie", RECOVERY, 6)
+    scene = FailureScene(peer, options, "_r", "zombie", RECOVERY, 6)
     return _zombie(scene, options, let_b=_b_has_ended, wait_for_a=25, settle_seconds=8)
 
 
 def zombie_mid(peer: Peer, options: Options) -> Row:
     """The same, but A comes back while B is still in its handler."""
-    scene = Scene(peer, options, "_r", "zombie_mid", RECOVERY, 14)
+    scene = FailureScene(peer, options, "_r", "zombie_mid", RECOVERY, 14)
     # A's handler may never return, where the library stops it: look before B ends, 13 seconds from then.
     return _zombie(scene, options, let_b=lambda scene: time.sleep(1), wait_for_a=9, settle_seconds=2.5)
 
 
-def _b_has_ended(scene: Scene) -> None:
+def _b_has_ended(scene: FailureScene) -> None:
     wait(lambda: scene.b_did("end"), 40)
     time.sleep(4)
 
 
 def _zombie(
-    scene: Scene, options: Options, let_b: Callable[[Scene], None], wait_for_a: float, settle_seconds: float
+    scene: FailureScene,
+    options: Options,
+    let_b: Callable[[FailureScene], None],
+    wait_for_a: float,
+    settle_seconds: float,
 ) -> Row:
     row: Row = {"profile": RECOVERY}
     try:
@@ -128,7 +132,9 @@ def _zombie(
     return row
 
 
-def _wait_for_b(scene: Scene, options: Options, stopped_at: float, let_b: Callable[[Scene], None]) -> Row:
+def _wait_for_b(
+    scene: FailureScene, options: Options, stopped_at: float, let_b: Callable[[FailureScene], None]
+) -> Row:
     """Until B has taken over; where the only documented way is a manual call, it is made after 8 seconds."""
     by_hand: str = scene.peer.meta.get("manual_recover", "")
     took_over = wait(lambda: scene.b_did("start"), 8 if by_hand else options.crash_wait)
@@ -144,7 +150,7 @@ def _wait_for_b(scene: Scene, options: Options, stopped_at: float, let_b: Callab
     return {"manual_recover_used": used, "rerun_after_s": after}
 
 
-def _wake_a(scene: Scene, wait_for_a: float, settle_seconds: float) -> Row:
+def _wake_a(scene: FailureScene, wait_for_a: float, settle_seconds: float) -> Row:
     log = scene.crew.log_file(scene.victim_number)
     said_before = log.stat().st_size
     os.killpg(scene.victim, signal.SIGCONT)
@@ -163,7 +169,7 @@ def _wake_a(scene: Scene, wait_for_a: float, settle_seconds: float) -> Row:
     return row
 
 
-def _testimony(scene: Scene, stopped_at: float) -> Row:
+def _testimony(scene: FailureScene, stopped_at: float) -> Row:
     """What the handlers did, what the library recorded, what B said."""
     with admin(scene.database) as conn:
         effects = conn.execute(

@@ -1,4 +1,4 @@
-"""One system under test, spoken to through its adapter's command line alone."""
+"""One system under test, used through its adapter's command line alone."""
 
 import json
 import os

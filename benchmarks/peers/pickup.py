@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.peers.crew import Crew
+from benchmarks.peers.crew import PeerWorkers
 from benchmarks.peers.options import Options
 from benchmarks.peers.peer import Peer, admin, query
 
@@ -13,7 +13,7 @@ from benchmarks.peers.peer import Peer, admin, query
 def latency(peer: Peer, options: Options) -> dict[str, Any]:
     """A job every few milliseconds, one idle worker: from the return of enqueue to the handler's start."""
     database = peer.fresh()
-    crew = Crew(peer, database, 1, "latency", BENCH_MODE="latency")
+    crew = PeerWorkers(peer, database, 1, "latency", BENCH_MODE="latency")
     try:
         time.sleep(options.warm)
         # Two jobs to throw away, so that the worker is certainly up and idle.
@@ -84,7 +84,7 @@ def _commits(database: str, first: int) -> list[int]:
     return sorted(row["at"] for row in found if row["at"] is not None)
 
 
-def wait_for(crew: Crew, handled: int, seconds: float) -> None:
+def wait_for(crew: PeerWorkers, handled: int, seconds: float) -> None:
     end = time.time() + seconds
     while time.time() < end and crew.counts()[0] < handled:
         time.sleep(0.05)

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from benchmarks.peers.crew import Crew
+from benchmarks.peers.crew import PeerWorkers
 from benchmarks.peers.options import Options
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.pickup import percentile, wait_for
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 def sustained(peer: Peer, options: Options) -> Row:
     """A producer keeps so many jobs waiting while one worker drains: jobs begun per second."""
     database = peer.fresh()
-    crew = Crew(peer, database, 1, "sustained", BENCH_MODE="drain")
+    crew = PeerWorkers(peer, database, 1, "sustained", BENCH_MODE="drain")
     try:
         time.sleep(options.warm)
         told = peer.call(
@@ -32,7 +32,7 @@ def sustained(peer: Peer, options: Options) -> Row:
 def offered(peer: Peer, options: Options) -> Row:
     """Jobs on a timetable, one worker: from the moment a job was due to its handler's start."""
     database = peer.fresh()
-    crew = Crew(peer, database, 1, "offered", BENCH_MODE="latency")
+    crew = PeerWorkers(peer, database, 1, "offered", BENCH_MODE="latency")
     try:
         time.sleep(options.warm)
         wanted = int(options.rate * options.offered_s)

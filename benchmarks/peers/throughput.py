@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.rows import DictRow
 
-from benchmarks.peers.crew import Crew
+from benchmarks.peers.crew import PeerWorkers
 from benchmarks.peers.options import Options
 from benchmarks.peers.peer import Conn, Peer, admin
 
@@ -96,7 +96,7 @@ def empty(peer: Peer, conn: Conn, database: str, backlog: int, options: Options,
     The clock runs from the first handler's start. The database is not asked until all handlers have run.
     """
     wal_before = wal_position(conn)
-    crew = Crew(peer, database, workers, f"drain{workers}", BENCH_MODE="drain")
+    crew = PeerWorkers(peer, database, workers, f"drain{workers}", BENCH_MODE="drain")
     try:
         complete = wait_until_empty(crew, peer, conn, database, backlog, options)
         ended_at = time.time()
@@ -113,7 +113,7 @@ def empty(peer: Peer, conn: Conn, database: str, backlog: int, options: Options,
 
 
 def wait_until_empty(
-    crew: Crew, peer: Peer, conn: Conn, database: str, backlog: int, options: Options
+    crew: PeerWorkers, peer: Peer, conn: Conn, database: str, backlog: int, options: Options
 ) -> bool:
     spawned = time.time()
     while time.time() - spawned < options.drain_cap + 15:

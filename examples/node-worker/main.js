@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from './worker.js';
 
 const handlers = {
-  // Send the token to the outside world as a fence, and the key so that a second attempt charges nobody twice.
+  // Send the token to the outside world as a fence, and the key so that a second attempt charges nothing twice.
   async send_receipt({ order }, job) {
     const key = job.idempotencyKey('receipt');
     console.error(`receipt for order ${order}, key ${key}, token ${job.token}`);

@@ -192,7 +192,7 @@ export class Worker {
     const { job } = hand;
     const handler = this.handlers[job.task];
     if (!handler) {
-      return this.finish(hand, { released: { reason: `no handler for ${job.task} here`, delayMs: 1_000 } });
+      return this.finish(hand, { released: { reason: 'unknown_task', delayMs: 1_000 } });
     }
     const deadline = setTimeout(() => hand.stop.abort(new Error('out of time')), Math.min(Number(job.deadlineMs), 2 ** 31 - 1));
     try {

@@ -9,7 +9,7 @@ import pytest
 
 from faultline.audit import examine
 from faultline.audit.walk import RANGE_IDS
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.audit import lives
 from tests.support import Clock
 
@@ -29,7 +29,7 @@ cross join generate_series(1, %s) as number
 
 @pytest.fixture
 def big(db: Db, store: Store, clock: Clock) -> Db:
-    """Two hundred thousand successes, which nobody has analysed: the planner knows nothing of them."""
+    """Two hundred thousand successes without ANALYZE: the planner knows nothing of them."""
     lives.succeeds(store, clock)
     db.execute(MANY.encode(), [ROWS - 1])
     return db

@@ -4,16 +4,16 @@ from datetime import timedelta
 
 import psycopg
 
-from faultline.audit import Report, examine
+from faultline.audit import AuditReport, examine
 from faultline.store import calls
 from faultline.store.migrate import migrate
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.audit import lives
 from tests.promises.standby import a_primary, a_standby_of
 from tests.support import Clock, claim_one, enqueue
 
 
-def audited(dsn: str) -> Report:
+def audited(dsn: str) -> AuditReport:
     with psycopg.connect(dsn, autocommit=True) as conn:
         return examine(conn, bound=timedelta(hours=1))
 

@@ -13,7 +13,7 @@ from faultline.audit import examine
 from faultline.errors import FaultlineError, LeaseLost
 from faultline.lease import Lease
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import NOW, SECOND, claim_many, enqueue
 
 Db = psycopg.Connection[Any]

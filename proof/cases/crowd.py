@@ -17,10 +17,10 @@ from typing import IO, Any, Final
 import grpc
 import pytest
 
-from faultline.access import mint
-from faultline.remote.conformance.talk import Place
+from faultline.lab.conformance.scripted_worker import ServerUnderTest
+from faultline.server.auth import mint
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 
 MANY: Final = 10_000
 FILES_NEEDED: Final = MANY + 600
@@ -28,7 +28,7 @@ MIB: Final = 1_048_576
 
 
 def room_for_many_files() -> None:
-    """Each connection is a file here too; where the system does not allow so many, say so and skip."""
+    """Each connection is a file here too; skip with a reason where the system does not allow so many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < FILES_NEEDED:
         pytest.skip(f"the hard limit of open files is {hard}: {MANY} connections need {FILES_NEEDED}")
@@ -37,7 +37,7 @@ def room_for_many_files() -> None:
 
 @dataclass
 class Besieged:
-    """A running server, what it weighs, and ways to come to it."""
+    """A running server, its memory, and ways to connect to it."""
 
     process: subprocess.Popen[str]
     http: int
@@ -61,11 +61,11 @@ class Besieged:
         store.close()
         return made.text
 
-    def place(self, key: str) -> Place:
+    def place(self, key: str) -> ServerUnderTest:
         """A connection of its own for gRPC: channels to one address would share theirs."""
         alone = [("grpc.use_local_subchannel_pool", 1)]
         self.channels.append(grpc.aio.insecure_channel(f"127.0.0.1:{self.rpc}", alone))
-        return Place(self.channels[-1], key, "default")
+        return ServerUnderTest(self.channels[-1], key, "default")
 
     async def close(self) -> None:
         await asyncio.gather(*(channel.close() for channel in self.channels))
@@ -103,7 +103,7 @@ def port_in(lines: IO[str], kind: str) -> int:
 
 
 def knock(port: int, say: bytes = b"") -> socket.socket:
-    """One more of the crowd: it connects, says this, and stays."""
+    """One more of the crowd: it connects, sends this, and stays."""
     sock = socket.create_connection(("127.0.0.1", port), timeout=30)
     if say:
         sock.sendall(say)
@@ -122,7 +122,7 @@ def heard(sock: socket.socket, seconds: float = 0.0) -> bytes | None:
 
 
 def fetched(port: int, path: str, key: str | None = None) -> bytes:
-    """What somebody who behaves is answered."""
+    """What a well-behaved client is answered."""
     shown = "" if key is None else f"authorization: Bearer {key}\r\n"
     ask = f"GET {path} HTTP/1.1\r\nhost: localhost\r\n{shown}connection: close\r\n\r\n"
     with knock(port, ask.encode()) as sock:

@@ -15,7 +15,7 @@ from faultline.errors import CannotConnect
 from faultline.job import Job
 from faultline.store import calls
 from faultline.store.migrate import migrate
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.conftest import Server
 from tests.support import claim_one, enqueue, new_job, outcomes, state_of
 from tests.worker.harness import drain, eventually, execute, quick, rows, short, working
@@ -28,7 +28,7 @@ LISTENER = (
 
 
 def test_d7_a_success_outlives_a_crash_though_its_role_asked_for_less():
-    """`synchronous_commit = off`, and nobody else writes the log for ten seconds: only what we forced."""
+    """`synchronous_commit = off`, and no other flush of the log for ten seconds: only the one we forced."""
     with EmbeddedServer.open(fsync=True, settings={"wal_writer_delay": "10000"}) as server:
         migrate(server.dsn())
         execute(server.dsn(), "alter role postgres set synchronous_commit = off")
@@ -178,15 +178,15 @@ def _rename(dsn: str, old: str, new: str) -> None:
     execute(dsn, f'alter database "{new}" with allow_connections true')
 
 
-def test_x17_wake_ups_that_somebody_else_sends_are_only_hints(database, store):
-    """Whoever may connect may NOTIFY: noise neither ends a worker nor its connections, nor makes up work."""
+def test_x17_wake_ups_of_other_clients_are_only_hints(database, store):
+    """Every client may NOTIFY. Noise ends no worker and no connection, and makes up no work."""
     done: list[int] = []
 
     async def work(job: Job) -> None:
         done.append(job.id)
 
     with working(database, work) as worker:
-        eventually(lambda: worker.worker._shelf.listening)
+        eventually(lambda: worker.worker._state.listening)
         listener = rows(database, LISTENER)
         with psycopg.connect(database, autocommit=True) as conn:
             for said in ("", "no such queue", "'; drop table", "x" * 7999, "default", "\u202e", "{}"):
@@ -194,7 +194,7 @@ def test_x17_wake_ups_that_somebody_else_sends_are_only_hints(database, store):
             conn.execute("select pg_notify('faultline', 'default' || n) from generate_series(1, 2000) as n")
         job = enqueue(store, task="work")
         eventually(lambda: state_of(store, job) == "succeeded")
-        assert worker.worker._shelf.listening
+        assert worker.worker._state.listening
         assert len(listener) == 1
         assert rows(database, LISTENER) == listener
 

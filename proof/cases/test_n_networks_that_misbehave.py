@@ -14,7 +14,7 @@ from proof.cases.ways import GarblingWay, HoldingWay, OneWay, SlowWay
 from tests.support import enqueue, outcomes, state_of
 from tests.worker.harness import eventually, quick, rows, short, working
 
-PLAIN: dict[str, Any] = {"pooler": "transaction"}  # statements as text, so that the way can tell them apart
+PLAIN: dict[str, Any] = {"pooler": "transaction"}  # statements as text, so that the proxy can tell them apart
 INSERT = "insert into effects (job_id, token, said) values (%s, %s, %s)"
 
 READY = b"Z\x00\x00\x00\x05I"
@@ -27,7 +27,7 @@ def effects(dsn: str) -> list[str]:
 def test_p4_a_worker_frozen_between_fence_and_commit_is_waited_for_and_commits_once(
     database, store, real_worker
 ):
-    """Its COMMIT is under way: the row is locked, so nobody takes the job, however long its lease is over."""
+    """Its COMMIT is under way. The row is locked, so no worker takes the job, even long after its lease."""
     with HoldingWay(database) as way:
         frozen = real_worker(way.dsn, pooler="transaction", watchdog=False)
         way.hold_before("COMMIT")
@@ -110,7 +110,7 @@ def test_n9_a_reply_that_is_nonsense_leaves_no_bad_state(database, store, reply,
     with GarblingWay(database) as way:
 
         async def work(job: Job) -> int:
-            if not armed:  # not before: a worker sends such calls to warm up
+            if not armed:  # not earlier: a worker sends such calls to warm up
                 armed.append(job.id)
                 way.garble(statement, reply)
             return job.id

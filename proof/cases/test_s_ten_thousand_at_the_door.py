@@ -9,8 +9,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from faultline.remote.serving.config import GrpcConfig
 from faultline.rpc.v1 import worker_pb2
+from faultline.server.grpc.grpc_config import GrpcConfig
 from faultline.server.limits import Limits
 from proof.cases.crowd import MANY, MIB, besieged, code_of, fetched, heard, knock, room_for_many_files
 
@@ -72,7 +72,7 @@ def test_s6_ten_thousand_idle_and_slow_connections_are_bounded_and_others_served
 def kind_of(said):
     if said is None:
         return "held"
-    for name in (b"too_slow", b"overloaded", b"too_many_requests"):
+    for name in (b"too_slow", b"overloaded", b"too_many"):
         if name in said:
             return name.decode()
     return "pushed out" if said == b"" else said.decode(errors="replace")
@@ -99,13 +99,13 @@ def test_s6_of_ten_thousand_slow_bodies_one_key_holds_its_share_and_the_rest_are
         print(answers)
 
     assert grown < 64 * MIB
-    assert answers["too_many_requests"] > 0
+    assert answers["too_many"] > 0
     assert answers["held"] <= Limits().calls_at_once_per_key
     assert max(waits) < 10
 
 
 async def settle_in(way, streams):
-    """Those that are let in say hello, and nothing more: who does not is sent away after ten seconds."""
+    """The admitted clients say hello, and nothing more; one without a hello is cut off after ten seconds."""
     await asyncio.gather(*(code_of(stream, 2) for stream in streams))
     for stream in streams:
         if not stream.done():
@@ -115,7 +115,7 @@ async def settle_in(way, streams):
 
 @pytest.mark.parametrize("pace", ["one connection after another", "all at once"])
 def test_s7_of_ten_thousand_sessions_one_key_has_its_share_and_the_rest_are_told(place, pace):
-    """In a burst gRPC itself drops calls that come faster than they can be looked at, as CANCELLED."""
+    """In a burst gRPC itself drops calls that come too fast, as CANCELLED."""
     limits = GrpcConfig()
 
     async def siege():
@@ -179,7 +179,7 @@ def test_s7_ten_thousand_connections_that_say_nothing_take_neither_door_away(pla
 
 
 async def served_at_last(place, key):
-    """How long somebody who behaves waits, while the crowd is still there."""
+    """How long a well-behaved client waits, while the crowd is still there."""
     began = time.monotonic()
     while True:
         try:

@@ -104,7 +104,7 @@ def test_c9_after_an_acknowledged_cancel_nothing_of_the_job_appears(database, st
 
 
 def test_p12_without_any_watchdog_nothing_is_wrong_only_late(database, store, real_worker):
-    """Nobody takes an expired lease, so its worker may still commit; with one again, the rest comes back."""
+    """An expired lease stays, so its worker may still commit; with a watchdog, the rest comes back."""
     worker = real_worker(watchdog=False)
     job = enqueue(store, task="nap", args='{"seconds": 60}')
     eventually(lambda: state_of(store, job) == "running")

@@ -1,4 +1,4 @@
-"""Cases of our own: what a handler does to the connection that job.transaction lends it."""
+"""Cases of our own: a handler misuses the connection that job.transaction lends it."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ def effects(dsn: str) -> list[str]:
 @pytest.mark.parametrize("statement", ["commit", "rollback", "end", "abort", "close"])
 @pytest.mark.parametrize("kind", ["async", "thread"])
 def test_x10_a_handler_that_ends_the_transaction_itself_does_not_succeed(database, store, statement, kind):
-    """A success without its rows, after a raw ROLLBACK, would be work that nobody did."""
+    """A success without its rows, after a raw ROLLBACK, would be work that was never done."""
     raised: list[BaseException] = []
 
     async def ends(job: Job) -> None:
@@ -101,7 +101,7 @@ def test_x11_of_two_blocks_at_once_one_is_refused(database, store):
 
 
 def test_x12_a_handler_that_returns_with_its_block_open_has_failed(database, store):
-    """Fire and forget: its success must not be recorded before, and without, the rows."""
+    """Fire and forget: its success must not be recorded before the rows, or without them."""
     tasks: list[asyncio.Task[None]] = []
 
     async def forgets(job: Job) -> None:

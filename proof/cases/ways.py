@@ -13,7 +13,7 @@ HELD_SECONDS_MAX = 60.0
 
 
 class HoldingWay(Proxy):
-    """Stops before a statement, with all that is behind it, until it is told to let go."""
+    """Holds a statement, and everything behind it, until it is released."""
 
     def __init__(self, dsn: str) -> None:
         super().__init__(dsn)
@@ -71,7 +71,7 @@ class SlowWay(Proxy):
 
 
 class GarblingWay(Proxy):
-    """Carries a statement to the server, and brings back something else than its reply."""
+    """Carries a statement to the server, and returns another reply."""
 
     def __init__(self, dsn: str) -> None:
         super().__init__(dsn)

@@ -7,10 +7,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from faultline.drills.registry import DRILLS
-from faultline.drills.run import Wish, rehearse, run_drills
-from faultline.drills.stage import stage
-from proof.drills.mutants import MUTANTS, Mutant
+from faultline.lab.drills.registry import DRILLS
+from faultline.lab.drills.run_drill import DrillRequest, rehearse, run_drills
+from faultline.lab.drills.stage.drill_database import stage
+from proof.drills.mutants import MUTANTS, DrillMutant
 
 SURVIVED = 3
 
@@ -21,7 +21,7 @@ def main() -> int:
     if "--sabotage" in wanted:
         return sabotage(console, wanted[1] if len(wanted) > 1 else "")
     report = Path(wanted[1]) if wanted[:1] == ["--report"] else None
-    return run_drills(list(DRILLS), Wish(report=report), console)
+    return run_drills(list(DRILLS), DrillRequest(report=report), console)
 
 
 def sabotage(console: Console, only: str = "") -> int:
@@ -47,7 +47,7 @@ def sabotage(console: Console, only: str = "") -> int:
     return SURVIVED if survived else 0
 
 
-def _first_broken(mutant: Mutant) -> str:
+def _first_broken(mutant: DrillMutant) -> str:
     """The first promise that was found broken; a mutant that only gets stuck is noticed by that."""
     with stage(None) as place, mutant.break_workers():
         mutant.break_sql(place.dsn)

@@ -12,11 +12,11 @@ from tests.promises.rewriting import rewrite
 BROKEN_WORKER: Final = Path(__file__).with_name("broken_worker")
 
 Edit = tuple[str, str, str]
-"""A function, what its source says, and what it says instead."""
+"""A function, a text of its source, and the replacement."""
 
 
 @dataclass(frozen=True)
-class Mutant:
+class DrillMutant:
     """What is broken, and the drill that must turn red."""
 
     drill: str
@@ -42,12 +42,12 @@ class Mutant:
 
 
 MUTANTS: Final = (
-    Mutant("lease-race", "effects commit apart from the job's success", worker="effects_apart"),
-    Mutant(
+    DrillMutant("lease-race", "effects commit apart from the job's success", worker="effects_apart"),
+    DrillMutant(
         "worker-crash", "reap does not count the crash", (("reap", "crashed => true", "crashed => false"),)
     ),
-    Mutant("crash-mid-apply", "effects commit apart from the job's success", worker="effects_apart"),
-    Mutant(
+    DrillMutant("crash-mid-apply", "effects commit apart from the job's success", worker="effects_apart"),
+    DrillMutant(
         "self-zombie",
         "complete goes by the job alone",
         (
@@ -55,31 +55,31 @@ MUTANTS: Final = (
             ("complete", "\n    and job.claim = complete.claim", ""),
         ),
     ),
-    Mutant("self-zombie", "two attempts of one job run in one worker", worker="two_at_once"),
-    Mutant(
+    DrillMutant("self-zombie", "two attempts of one job run in one worker", worker="two_at_once"),
+    DrillMutant(
         "duplicate-submission",
         "keys without their table",
         (("take_key", "begin\n  loop", "begin\n  return take_key.job_id;\n  loop"),),
     ),
-    Mutant(
+    DrillMutant(
         "duplicate-submission",
         "a key does not ask what was asked for",
         (("take_key", "held.request <> take_key.request", "false"),),
     ),
-    Mutant(
-        "database-restart", "nobody asks the rows about a commit without a reply", worker="guess_lost_commits"
+    DrillMutant(
+        "database-restart", "no look at the rows after a commit without a reply", worker="guess_lost_commits"
     ),
-    Mutant(
+    DrillMutant(
         "database-restart",
         "a commit without a reply is taken for done",
         (("outcome", "    return 'running';", "    return 'succeeded';"),),
     ),
-    Mutant(
+    DrillMutant(
         "poison-job",
-        "whoever was there when a worker crashed is buried for it",
+        "every job of a worker that crashed is buried for it",
         (("reap", "crashed => true", "crashed => true, dead_reason => 'crashed'"),),
     ),
-    Mutant(
+    DrillMutant(
         "failover",
         "tokens begin again on a new timeline",
         (("epoch", "return (known.base + known.timeline - 1) << 40;", "return 0;"),),

@@ -16,21 +16,21 @@ from rich.text import Text
 from faultline import failpoints
 from faultline.embedded import EmbeddedServer
 from faultline.store.migrate import migrate
-from proof.failpoints.case import Case, Result, play
-from proof.failpoints.mutants import MUTANTS, Mutant
+from proof.failpoints.case import FailpointCase, Result, play
+from proof.failpoints.mutants import MUTANTS, FailpointMutant
 from tests.promises.rewriting import rewrite
 
 TEMPLATE = "failpoints_template"
 ACTIONS = ("kill", "freeze")
 SERVER = {"max_connections": "400"}
 
-Played = tuple[Result, Mutant | None]
+Played = tuple[Result, FailpointMutant | None]
 
 
 def main() -> int:
     """Enumerated from the list of names itself: a point that is added is covered, or the run is void."""
     asked = _asked()
-    cases = [Case(point, action) for point in asked.points for action in asked.actions]
+    cases = [FailpointCase(point, action) for point in asked.points for action in asked.actions]
     mutants = () if asked.no_mutants else MUTANTS
     console = Console()
     began = time.monotonic()
@@ -58,7 +58,11 @@ def _asked() -> argparse.Namespace:
 
 
 def _play_all(
-    server: EmbeddedServer, cases: Sequence[Case], mutants: Sequence[Mutant], jobs: int, console: Console
+    server: EmbeddedServer,
+    cases: Sequence[FailpointCase],
+    mutants: Sequence[FailpointMutant],
+    jobs: int,
+    console: Console,
 ) -> list[Played]:
     columns = (TextColumn("fail points"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     asked = [*((case, None) for case in cases), *((mutant.case, mutant) for mutant in mutants)]
@@ -71,7 +75,7 @@ def _play_all(
     return results
 
 
-def _play(server: EmbeddedServer, case: Case, mutant: Mutant | None) -> Played:
+def _play(server: EmbeddedServer, case: FailpointCase, mutant: FailpointMutant | None) -> Played:
     name = f"failpoint_{secrets.token_hex(4)}"
     server.create_database(name, TEMPLATE)
     try:
@@ -84,7 +88,9 @@ def _play(server: EmbeddedServer, case: Case, mutant: Mutant | None) -> Played:
         server.drop_database(name)
 
 
-def _tell_mutants(console: Console, mutants: Sequence[Mutant], alive: Sequence[Mutant]) -> None:
+def _tell_mutants(
+    console: Console, mutants: Sequence[FailpointMutant], alive: Sequence[FailpointMutant]
+) -> None:
     for mutant in mutants:
         word = "[bold red]lives[/]" if mutant in alive else "[green]killed[/]"
         console.print(

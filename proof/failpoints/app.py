@@ -33,8 +33,8 @@ async def stumble(job: Job) -> None:
 
 @app.task(retry=SOON)
 async def withdraw() -> None:
-    """Ends itself with a word that is recorded singly."""
-    raise Cancel("nobody wants it")
+    """Ends itself with an outcome that is recorded singly."""
+    raise Cancel("no longer wanted")
 
 
 @app.task(retry=SOON)
@@ -68,7 +68,7 @@ async def wait(job: Job) -> None:
 
 TASKS: Final[tuple[Task[..., Any], ...]] = (pay, post, render, look, stumble, withdraw, wait)
 EFFECTIVE: Final = (pay.name, post.name, render.name, wait.name)
-"""Those whose every success leaves its row among the effects."""
+"""Tasks whose every success leaves its row among the effects."""
 
 
 def keyed() -> Iterator[Task[..., Any]]:

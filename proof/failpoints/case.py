@@ -1,4 +1,4 @@
-"""One case: a point and an action, a victim it strikes, a rescuer that takes over, and the oracle's word."""
+"""One case: a point and an action, a victim, a rescuer that takes over, and the oracle's verdict."""
 
 import contextlib
 import shutil
@@ -14,9 +14,9 @@ import psycopg
 
 from faultline.audit import Effects, examine
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from proof.failpoints.app import EFFECTIVE, JOBS, ROUNDS, keyed
-from proof.failpoints.processes import Crew
+from proof.failpoints.processes import CaseProcesses
 from proof.failpoints.timing import (
     CALM_SECONDS,
     DRAIN_SECONDS_MAX,
@@ -35,7 +35,7 @@ STRANGERS = (
     "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
 )
 EXPIRED = (
-    # Not those whose row is locked: who froze in its commit keeps the job until it wakes, and commits then.
+    # Not those whose row is locked: a worker frozen in its commit keeps the job until it wakes and commits.
     "select count(*) from (select from faultline.active where lease_until < faultline.now()"
     " for no key update skip locked) as left_to_take"
 )
@@ -43,7 +43,7 @@ WANTED = [("cancelled", ROUNDS), ("succeeded", JOBS - ROUNDS)]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FailpointCase:
     """Where the fault strikes, and what it is: `kill` or `freeze`."""
 
     point: str
@@ -52,9 +52,9 @@ class Case:
 
 @dataclass(slots=True)
 class Result:
-    """What became of a case; no complaints, and everything was kept."""
+    """The result of a case; without complaints, everything was kept."""
 
-    case: Case
+    case: FailpointCase
     struck: str = ""
     recovered_in: float | None = None
     refused: int = 0
@@ -70,16 +70,16 @@ class Result:
         return self.reached and not self.complaints
 
 
-class Stuck(Exception):
-    """What had to come did not come in time."""
+class EventMissing(Exception):
+    """An expected event did not come in time."""
 
 
-def play(case: Case, dsn: str) -> Result:
+def play(case: FailpointCase, dsn: str) -> Result:
     """Have the fault strike, let others recover, and ask the oracle."""
     result = Result(case)
     folder = Path(tempfile.mkdtemp(prefix="faultline-failpoints-"))
     try:
-        with psycopg.connect(dsn, autocommit=True) as conn, Crew(dsn, folder) as crew:
+        with psycopg.connect(dsn, autocommit=True) as conn, CaseProcesses(dsn, folder) as crew:
             conn.execute(EFFECTS)
             Store.run_in(conn, calls.configure(default_lease=LEASE / 2))
             _strike(case, crew, conn, result)
@@ -87,19 +87,19 @@ def play(case: Case, dsn: str) -> Result:
             _heal(case, crew, conn)
             result.recovered_in = time.monotonic() - struck_at
             _judge(conn, crew, result)
-    except Stuck as stuck:
+    except EventMissing as stuck:
         result.complaints.append(str(stuck))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return result
 
 
-def _strike(case: Case, crew: Crew, conn: psycopg.Connection[Any], result: Result) -> None:
-    """Start a worker and a producer that are both armed, and wait until the point was reached by anybody."""
+def _strike(case: FailpointCase, crew: CaseProcesses, conn: psycopg.Connection[Any], result: Result) -> None:
+    """Start an armed worker and an armed producer, and wait until one of them reaches the point."""
     crew.arm(f"{case.point}={case.action}")
     victim = crew.worker("victim", armed=True)
     producer = crew.producer(armed=True)
-    with contextlib.suppress(Stuck):
+    with contextlib.suppress(EventMissing):
         _until(lambda: crew.struck() or producer.has_ended, REACHED_SECONDS_MAX, "")
         # All that is left are the jobs that take longer than a lease.
         _until(lambda: crew.struck() or _one(conn, LEFT) <= ROUNDS, REACHED_SECONDS_MAX, "")
@@ -110,26 +110,26 @@ def _strike(case: Case, crew: Crew, conn: psycopg.Connection[Any], result: Resul
     result.struck = crew.part_struck()
 
 
-def _heal(case: Case, crew: Crew, conn: psycopg.Connection[Any]) -> None:
-    """Faults have stopped: another worker, every job asked for again, the frozen continued; then a drain."""
+def _heal(case: FailpointCase, crew: CaseProcesses, conn: psycopg.Connection[Any]) -> None:
+    """Faults have stopped: start a worker, repeat every enqueue, continue the frozen process, then drain."""
     crew.worker("rescuer")
     if case.action == "freeze":
         time.sleep(FROZEN_SECONDS)
-        _until(lambda: not _one(conn, EXPIRED), DRAIN_SECONDS_MAX, "nobody took over from the frozen")
+        _until(lambda: not _one(conn, EXPIRED), DRAIN_SECONDS_MAX, "no worker took over from the frozen one")
         crew.thaw()
-    # Not before: who froze in its commit holds its key, and whoever asks for that key has to wait.
+    # Not before: a process frozen in its commit holds its key, and every enqueue with that key waits.
     for task in keyed():
         Store.run_in(conn, calls.enqueue(task.new()))
     crew.named("victim").send(signal.SIGTERM)
     _until(lambda: not _one(conn, LEFT), DRAIN_SECONDS_MAX, "the queue did not drain")
 
 
-def _judge(conn: psycopg.Connection[Any], crew: Crew, result: Result) -> None:
+def _judge(conn: psycopg.Connection[Any], crew: CaseProcesses, result: Result) -> None:
     """Processes leave, connections are gone, every job ended as it should, and the oracle has looked."""
     complaints = result.complaints
     acknowledged = crew.acknowledged()
     complaints += crew.leave(LEAVE_SECONDS_MAX)
-    with contextlib.suppress(Stuck):
+    with contextlib.suppress(EventMissing):
         _until(lambda: not _one(conn, STRANGERS), LEAVE_SECONDS_MAX, "")
     if strangers := _one(conn, STRANGERS):
         complaints.append(f"{strangers} connections were left behind")
@@ -147,7 +147,7 @@ def _until(true: Callable[[], Any], seconds: float, otherwise: str) -> None:
     give_up_at = time.monotonic() + seconds
     while not true():
         if time.monotonic() > give_up_at:
-            raise Stuck(otherwise)
+            raise EventMissing(otherwise)
         time.sleep(0.05)
 
 

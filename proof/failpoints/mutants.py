@@ -3,38 +3,38 @@
 from dataclasses import dataclass
 from typing import Final
 
-from proof.failpoints.case import Case
+from proof.failpoints.case import FailpointCase
 
 
 @dataclass(frozen=True, slots=True)
-class Mutant:
+class FailpointMutant:
     """What is broken, in which function, and where the fault has to strike for it to be seen."""
 
     name: str
-    case: Case
+    case: FailpointCase
     function: str
     old: str
     new: str
 
 
 MUTANTS: Final = (
-    Mutant(
+    FailpointMutant(
         "a late commit is let through",
-        Case("commit.sending", "freeze"),
+        FailpointCase("commit.sending", "freeze"),
         "complete",
         "perform faultline.refuse(complete.job_id, complete.token);",
         "return;",
     ),
-    Mutant(
+    FailpointMutant(
         "a reaped job is not put back",
-        Case("claimed", "kill"),
+        FailpointCase("claimed", "kill"),
         "put_back",
         "from judged\n    where judged.dies_of is null",
         "from judged\n    where false",
     ),
-    Mutant(
+    FailpointMutant(
         "a key does not find the job it named",
-        Case("enqueue.sent", "kill"),
+        FailpointCase("enqueue.sent", "kill"),
         "enqueue_keyed",
         "case when ask.key is null then",
         "case when true then",

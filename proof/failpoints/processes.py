@@ -10,12 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from faultline.drills.processes import Keeper
+from faultline.lab.drills.processes.worker_processes import ProcessKeeper
 
 ROOT = Path(__file__).parents[2]
 
 EXPECTED = "its success stands"
-"""What a worker tells, with a traceback, of a child that died after its commit."""
+"""What a worker logs, with a traceback, about a child that died after its commit."""
 
 
 class Member:
@@ -41,7 +41,7 @@ class Member:
             self._process.send_signal(number)
 
     def send_to_all(self, number: signal.Signals) -> None:
-        """To it and to its pacemaker; its children have groups of their own."""
+        """Send a signal to it and to its pacemaker; its children have groups of their own."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
@@ -53,7 +53,7 @@ class Member:
         return True
 
 
-class Crew:
+class CaseProcesses:
     """Victim, rescuer and producers of one case. Leaving the block ends whatever is left of them."""
 
     def __init__(self, dsn: str, folder: Path) -> None:
@@ -64,7 +64,7 @@ class Crew:
             **{name: value for name, value in os.environ.items() if not name.startswith("FAULTLINE_")},
             "FAULTLINE_DSN": dsn,
         }
-        self._keeper = Keeper()  # kills them should we be killed ourselves
+        self._keeper = ProcessKeeper()  # kills them if this process is killed
         self._armed: dict[str, str] = {}
         self._members: dict[str, Member] = {}
 
@@ -102,7 +102,7 @@ class Crew:
         return self._members[name]
 
     def struck(self) -> int:
-        """The process that reached the point; 0 as long as nobody has."""
+        """The process that reached the point; 0 as long as none has."""
         trace = self._trace()
         return int(trace[0]) if trace else 0
 
@@ -116,7 +116,7 @@ class Crew:
         return traces[0].read_text().split("\n") if traces else []
 
     def thaw(self) -> None:
-        """Continue whatever is frozen: the victim with its pacemaker, and who reached the point."""
+        """Continue the frozen processes: the victim, its pacemaker, and the one that reached the point."""
         for member in self._members.values():
             member.send_to_all(signal.SIGCONT)
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -137,7 +137,7 @@ class Crew:
         return found
 
     def leave(self, seconds: float) -> list[str]:
-        """Ask everybody to leave; answers who would not, and what was told that should not happen."""
+        """Ask all processes to leave; returns those that did not, and unexpected messages."""
         complaints = []
         for member in self._members.values():
             member.send(signal.SIGTERM)

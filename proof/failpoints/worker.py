@@ -5,7 +5,7 @@ import logging
 import sys
 
 from faultline.config import Settings, WorkerConfig
-from faultline.running import work
+from faultline.worker_runtime import work
 from proof.failpoints.app import app
 from proof.failpoints.timing import GRACE, LEASE
 

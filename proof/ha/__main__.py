@@ -15,7 +15,7 @@ from rich.console import Console
 from proof.ha import isolation, network, report
 from proof.ha.play import Played
 from proof.ha.programs import NEWEST, OLDEST, CannotRun, Programs, obtain
-from proof.ha.scenarios import ALL, Scenario
+from proof.ha.scenarios import ALL, HaScenario
 from proof.ha.stage import Stage
 
 EXITS: Final = {"kept": 0, "broken": 1, "void": 3}
@@ -90,7 +90,7 @@ def _network() -> Iterator[None]:
 
 
 def _play_all(
-    wanted: Sequence[Scenario], asked: argparse.Namespace, programs: Programs, folder: Path,
+    wanted: Sequence[HaScenario], asked: argparse.Namespace, programs: Programs, folder: Path,
     console: Console, played: list[Played],
 ) -> None:  # fmt: skip
     began, stage = time.monotonic(), Stage(folder, programs, asked.postgres)

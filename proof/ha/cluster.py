@@ -80,7 +80,7 @@ class Cluster:
         shutil.rmtree(self.home / f"data-{node}")
 
     def freeze_node(self, node: str, *, patroni: bool = True) -> None:
-        """The machine stands still: nothing runs, though its kernel still acknowledges what arrives."""
+        """The machine stands still: no process runs, but its kernel still acknowledges packets."""
         signal_all(self._family(node, patroni=patroni), signal.SIGSTOP)
 
     def thaw_node(self, node: str) -> None:
@@ -102,7 +102,7 @@ class Cluster:
     def _patroni(self, node: str) -> str:
         return f"patroni-{node}"
 
-    # what Patroni says
+    # Patroni's view
 
     def leader(self) -> str | None:
         """The node that says it leads; None while there is none."""

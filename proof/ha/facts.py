@@ -1,4 +1,4 @@
-"""What a run left behind, as plain values: answers to producers, notes of workers, rows, logs."""
+"""What a run left behind, as plain values: producers' answers, workers' notes, rows, logs."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ NO_ROWS: Final = Rows({}, {}, {}, {})
 
 
 @dataclass(frozen=True)
-class Facts:
+class HaFacts:
     """Everything the judge looks at; times are seconds since 1970."""
 
     began: float
@@ -76,7 +76,7 @@ class Facts:
     lossy: tuple[float, float] | None = None
     """Between these two, what was acknowledged may be lost where replication is asynchronous."""
     void: Sequence[str] = ()
-    """Steps that did not come off."""
+    """Steps that failed."""
     drained: bool = True
     audit: int = 0
     audit_lost: int | None = None
@@ -104,7 +104,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_log(text: str) -> list[LogLine]:
-    """The lines of a log in JSON; anything else, as a traceback of a dying process, counts as loud."""
+    """The JSON lines of a log; any other line, such as a traceback of a dying process, counts as loud."""
     found, t = [], 0.0
     for line in text.splitlines():
         try:

@@ -19,7 +19,7 @@ from proof.ha.programs import ROOT, SOURCES
 PROMOTION_SECONDS_MAX: Final = 90.0
 
 
-class Step(NamedTuple):
+class FaultStep(NamedTuple):
     """What happened, and whether acknowledgements may be lost from here on (async), or no longer."""
 
     what: str
@@ -27,149 +27,149 @@ class Step(NamedTuple):
 
 
 LOSES, KEEPS, VOID = "loses", "keeps", "void"
-Fault = Callable[[OnCluster, Load], Iterator[Step]]
+Fault = Callable[[OnCluster, Load], Iterator[FaultStep]]
 
 
-def _another_leads(cluster: Cluster, *nodes: str) -> Step:
+def _another_leads(cluster: Cluster, *nodes: str) -> FaultStep:
     wanted = nodes or ("b", "c")
     found = wait_for(
         lambda: (leader := cluster.leader()) in wanted and leader, PROMOTION_SECONDS_MAX, "another leads"
     )
-    return Step(f"{found} leads")
+    return FaultStep(f"{found} leads")
 
 
-def switchover(ground: OnCluster, load: Load) -> Iterator[Step]:
+def switchover(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
     (to, *_) = ground.synchronous()
-    yield Step(f"switchover a -> {to}")
+    yield FaultStep(f"switchover a -> {to}")
     ground.cluster.switch_over("a", to)
-    yield Step("done")
+    yield FaultStep("done")
 
 
-def kill_primary(ground: OnCluster, load: Load) -> Iterator[Step]:
-    yield Step("SIGKILL to Patroni and PostgreSQL of a", LOSES)
+def kill_primary(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
+    yield FaultStep("SIGKILL to Patroni and PostgreSQL of a", LOSES)
     ground.cluster.kill_node("a")
     yield _another_leads(ground.cluster)
     time.sleep(8)
     ground.cluster.start_node("a")
-    yield Step("a is started again", KEEPS)
+    yield FaultStep("a is started again", KEEPS)
 
 
-def cut_then_kill(ground: OnCluster, load: Load) -> Iterator[Step]:
+def cut_then_kill(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
     others = [NODES[other] for other in "bc"]
-    yield Step("replication of a cut", LOSES)
+    yield FaultStep("replication of a cut", LOSES)
     network.cut_from("a", *others)
     time.sleep(3)
     ground.cluster.kill_node("a")
-    yield Step("a killed")
+    yield FaultStep("a killed")
     yield _another_leads(ground.cluster)
     time.sleep(8)
     # Not before: a kernel still sends what a dead process has left in its sockets.
     network.mend_from("a", *others)
     ground.cluster.start_node("a")
-    yield Step("a is started again", KEEPS)
+    yield FaultStep("a is started again", KEEPS)
 
 
 def freeze_for(seconds: float, *, patroni: bool = True) -> Fault:
-    def freeze(ground: OnCluster, load: Load) -> Iterator[Step]:
-        yield Step(f"a stands still (SIGSTOP), Patroni {'too' if patroni else 'not'}", LOSES)
+    def freeze(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
+        yield FaultStep(f"a stands still (SIGSTOP), Patroni {'too' if patroni else 'not'}", LOSES)
         ground.cluster.freeze_node("a", patroni=patroni)
         until = time.monotonic() + seconds
         try:
             yield _another_leads(ground.cluster)
         except TookTooLong as error:
-            yield Step(str(error))
+            yield FaultStep(str(error))
         time.sleep(max(0.0, until - time.monotonic()))
         ground.cluster.thaw_node("a")
-        yield Step("a wakes")
+        yield FaultStep("a wakes")
         wait_for(lambda: ground.cluster.leader() in ("b", "c"), PROMOTION_SECONDS_MAX, "a gives up")
         time.sleep(2)
-        yield Step("one leads", KEEPS)
+        yield FaultStep("one leads", KEEPS)
 
     return freeze
 
 
-def no_etcd_for_a(ground: OnCluster, load: Load) -> Iterator[Step]:
-    yield Step("a cannot reach etcd; clients and standbys can reach a")
+def no_etcd_for_a(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
+    yield FaultStep("a cannot reach etcd; clients and standbys can reach a")
     network.cut_from("a", ETCD_IP)
     yield _another_leads(ground.cluster)
     time.sleep(10)
     network.mend_from("a", ETCD_IP)
-    yield Step("mended")
+    yield FaultStep("mended")
 
 
-def cable(ground: OnCluster, load: Load) -> Iterator[Step]:
-    yield Step("a's cable is pulled", LOSES)
+def cable(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
+    yield FaultStep("a's cable is pulled", LOSES)
     network.cut("a")
     yield _another_leads(ground.cluster)
     time.sleep(20)
     network.mend("a")
-    yield Step("mended", KEEPS)
+    yield FaultStep("mended", KEEPS)
 
 
-def etcd_away(ground: OnCluster, load: Load) -> Iterator[Step]:
-    yield Step("all of etcd killed")
+def etcd_away(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
+    yield FaultStep("all of etcd killed")
     ground.cluster.stop_etcd()
     time.sleep(40)
     for index in range(len(ETCD)):
         ground.cluster.start_etcd(index)
-    yield Step("etcd started again")
+    yield FaultStep("etcd started again")
     wait_for(ground.cluster.leader, 60, "one leads")
-    yield Step("one leads")
+    yield FaultStep("one leads")
 
 
-def standby_stands_still(ground: OnCluster, load: Load) -> Iterator[Step]:
+def standby_stands_still(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
     (standby, *_) = ground.synchronous()
-    yield Step(f"the synchronous standby {standby} stands still")
+    yield FaultStep(f"the synchronous standby {standby} stands still")
     ground.cluster.freeze_node(standby)
     time.sleep(30)
     still = ground.cluster.stands_still(standby)
     ground.cluster.thaw_node(standby)
-    yield Step("it wakes", "" if still else VOID)
+    yield FaultStep("it wakes", "" if still else VOID)
 
 
-def two_histories(ground: OnCluster, load: Load) -> Iterator[Step]:
+def two_histories(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
     """c sleeps, a dies, b leads; b dies, c wakes and leads: it takes the number of b's timeline again."""
     cluster = ground.cluster
-    yield Step("c stands still", LOSES)
+    yield FaultStep("c stands still", LOSES)
     cluster.freeze_node("c")
     time.sleep(6)
     cluster.kill_node("a")
-    yield Step("a killed")
+    yield FaultStep("a killed")
     yield _another_leads(cluster, "b")
     time.sleep(15)
     cluster.kill_node("b")
     cluster.thaw_node("c")
-    yield Step("b killed, c wakes")
+    yield FaultStep("b killed, c wakes")
     yield _another_leads(cluster, "c")
     time.sleep(10)
-    # pg_rewind cannot tell two histories apart that have one number: what led before is made anew.
+    # pg_rewind cannot tell two histories apart that have one number: the former primary is built again.
     cluster.forget_node("b")
     for node in "ab":
         cluster.start_node(node)
-    yield Step("a is started again, b is made anew", KEEPS)
+    yield FaultStep("a is started again, b is built again", KEEPS)
 
 
-def keyed_retry(ground: OnCluster, load: Load) -> Iterator[Step]:
+def keyed_retry(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
     """Replication is cut; an enqueue with a key is given up and sent again; then the primary dies."""
     others = [NODES[other] for other in "bc"]
     network.cut_from("a", *others)
-    yield Step("replication of a cut")
+    yield FaultStep("replication of a cut")
     time.sleep(0.5)
     n = load.first + 99_000_000
     words = [sys.executable, "-u", "-m", "proof.ha.retry", f"retry-{n}", str(n), str(load.acks)]
     env = {**os.environ, "FAULTLINE_DSN": one(NODES["a"]), "HA_NOTES": os.devnull}
     env["PYTHONPATH"] = SOURCES
-    # Not waited for: what is left of its first call keeps it from leaving while nothing answers.
+    # Without a wait: its unfinished first call keeps it from ending while no server answers.
     asking = subprocess.Popen(words, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert asking.stdout is not None
     tries = [asking.stdout.readline().strip() for _ in range(2)]
-    yield Step("; ".join(tries), VOID if "acknowledged" in tries[0] else "")
+    yield FaultStep("; ".join(tries), VOID if "acknowledged" in tries[0] else "")
     signal_all([asking.pid], signal.SIGKILL)
     asking.wait()
     ground.cluster.kill_node("a")
-    yield Step("a killed")
+    yield FaultStep("a killed")
     yield _another_leads(ground.cluster)
     time.sleep(3)
     network.mend_from("a", *others)
     ground.cluster.start_node("a")
-    yield Step("a is started again")
+    yield FaultStep("a is started again")

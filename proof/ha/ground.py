@@ -44,7 +44,7 @@ class Way:
     """It knows one server only, so it has no way to a newer primary."""
 
 
-class Ground(ABC):
+class HaDatabase(ABC):
     """A database under load, and the servers it may be on."""
 
     workers: Mapping[str, Way]
@@ -54,7 +54,7 @@ class Ground(ABC):
 
     @abstractmethod
     def ready(self, sync: bool | str) -> None:
-        """Bring it where each run begins."""
+        """Bring it to the state in which each run begins."""
 
     @abstractmethod
     def recovered(self) -> str:
@@ -82,7 +82,7 @@ class Ground(ABC):
             conn.execute(EFFECTS.encode())
 
     def faultline(self, *words: str) -> tuple[int, str]:
-        """The exit code of a command, and what it said."""
+        """The exit code of a command, and its output."""
         env = {**os.environ, "FAULTLINE_DSN": self.main.dsn, "NO_COLOR": "1", "COLUMNS": "200"}
         env |= {"PYTHONPATH": SOURCES, "HA_NOTES": os.devnull}
         done = subprocess.run(
@@ -92,7 +92,7 @@ class Ground(ABC):
         return done.returncode, done.stdout if not done.returncode else done.stdout + done.stderr
 
 
-class OnCluster(Ground):
+class OnCluster(HaDatabase):
     """The Patroni cluster: several hosts in the DSN, HAProxy, PgBouncer, and one worker that knows a only."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -127,7 +127,7 @@ class OnCluster(Ground):
         wait_for(lambda: bool(self.synchronous()) == bool(sync), 60, f"synchronous replication is {sync}")
 
     def synchronous(self) -> list[str]:
-        """The nodes whose word a commit waits for."""
+        """The nodes that a commit waits for."""
         question = b"select application_name from pg_stat_replication where sync_state in ('sync', 'quorum')"
         with self.admin("postgres") as conn:
             return [name for (name,) in conn.execute(question)]
@@ -136,4 +136,4 @@ class OnCluster(Ground):
         return self.cluster.recovered()
 
     def close(self) -> None:
-        """Nothing: the next scenario stands on the same cluster."""
+        """Does nothing: the next scenario uses the same cluster."""

@@ -41,7 +41,7 @@ def way_in() -> str:
 
 
 def as_init(main: Callable[[], int]) -> int:
-    """Run the lab in a child, and bury every orphan: servers that Patroni lets go become ours."""
+    """Run the lab in a child, and reap every orphan: servers that Patroni drops become our children."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     os.makedirs(NAMESPACES, exist_ok=True)  # noqa: PTH103
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", NAMESPACES], check=True)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from proof.ha.facts import Ack, Facts, LogLine, Note
+from proof.ha.facts import Ack, HaFacts, LogLine, Note
 
 MULTI_SECONDS_MAX: Final = 8.0
 """From a promotion until a worker with several hosts in its DSN commits again."""
@@ -36,7 +36,7 @@ class Expected:
     must_lose: bool = False
 
 
-class Finding(NamedTuple):
+class HaFinding(NamedTuple):
     name: str
     found: object
     kept: bool
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    findings: tuple[Finding, ...]
+    findings: tuple[HaFinding, ...]
     void: tuple[str, ...]
 
     @property
@@ -55,11 +55,11 @@ class Judgement(NamedTuple):
         return "void" if self.void else "kept"
 
 
-def judge(facts: Facts, expected: Expected) -> Judgement:
+def judge(facts: HaFacts, expected: Expected) -> Judgement:
     return Judgement(tuple(_findings(facts, expected)), tuple(_void(facts, expected)))
 
 
-def _findings(facts: Facts, expected: Expected) -> Iterator[Finding]:
+def _findings(facts: HaFacts, expected: Expected) -> Iterator[HaFinding]:
     lost = lost_acks(facts)
     yield _none("lost", unexplained(lost, facts, expected), found=len(lost))
     yield _none("double effects", [n for n, times in facts.rows.effects.items() if times > 1])
@@ -69,7 +69,7 @@ def _findings(facts: Facts, expected: Expected) -> Iterator[Finding]:
     yield _none("stuck", _in_state(facts, "queued", "running", "waiting"))
     yield _none("dead", _in_state(facts, "dead"))
     failed = facts.rows.outcomes.get("failed", 0)
-    yield Finding("failed", failed, not failed)
+    yield HaFinding("failed", failed, not failed)
     yield from _recovery(facts)
     yield _slowest_call(facts)
     yield from _noise(facts)
@@ -78,13 +78,13 @@ def _findings(facts: Facts, expected: Expected) -> Iterator[Finding]:
     yield _none(
         "processes", [(who, code) for who, code in facts.exits.items() if code and who not in facts.pinned]
     )
-    yield Finding("drained", "yes" if facts.drained else "no", facts.drained)
-    yield Finding("audit", facts.audit, facts.audit == 0)
+    yield HaFinding("drained", "yes" if facts.drained else "no", facts.drained)
+    yield HaFinding("audit", facts.audit, facts.audit == 0)
     agrees = facts.audit_lost is None or facts.audit_lost == len({ack.id for ack in lost})
-    yield Finding("audit --ids", "-" if facts.audit_lost is None else facts.audit_lost, agrees)
+    yield HaFinding("audit --ids", "-" if facts.audit_lost is None else facts.audit_lost, agrees)
 
 
-def _void(facts: Facts, expected: Expected) -> Iterator[str]:
+def _void(facts: HaFacts, expected: Expected) -> Iterator[str]:
     yield from facts.void
     seen = len(facts.promotions)
     if seen < expected.promotions:
@@ -97,7 +97,7 @@ def _void(facts: Facts, expected: Expected) -> Iterator[str]:
         yield "there was no load"
 
 
-def lost_acks(facts: Facts) -> list[Ack]:
+def lost_acks(facts: HaFacts) -> list[Ack]:
     """Acknowledged jobs that are nowhere; each once, by its first answer."""
     first: dict[int, Ack] = {}
     for ack in facts.acks:
@@ -106,7 +106,7 @@ def lost_acks(facts: Facts) -> list[Ack]:
     return [ack for n, ack in first.items() if n not in facts.rows.jobs]
 
 
-def unexplained(lost: Iterable[Ack], facts: Facts, expected: Expected) -> list[Ack]:
+def unexplained(lost: Iterable[Ack], facts: HaFacts, expected: Expected) -> list[Ack]:
     """Losses outside the window in which asynchronous replication may lose."""
     if not expected.may_lose or facts.lossy is None:
         return list(lost)
@@ -114,13 +114,13 @@ def unexplained(lost: Iterable[Ack], facts: Facts, expected: Expected) -> list[A
     return [ack for ack in lost if not begin - LOSS_SLACK_SECONDS <= ack.t <= end + LOSS_SLACK_SECONDS]
 
 
-def tokens_backwards(facts: Facts) -> list[tuple[str, int, int]]:
+def tokens_backwards(facts: HaFacts) -> list[tuple[str, int, int]]:
     """Starts with a token that is not above one that was seen before; who, the token, the higher one.
 
-    Of one job, at once. Of different jobs, once a newer primary was reachable, where the other was seen
-    before this one was claimed: the ledger tells when. What a lost history claimed is in no ledger: there the
+    For one job, at once. For different jobs, once a newer primary was reachable, where the other start was
+    seen before this claim: the ledger tells when. The claims of a lost history are in no ledger: there the
     other start was more than five seconds earlier. A worker that knows one server has no way to a newer one,
-    and may start late what the old one gave it: then the token is what refuses it outside.
+    and may start a job late that the old one gave it: then the world outside refuses the token.
     """
     starts = sorted(note for note in facts.notes if note.what == "start")
     times = [note.t for note in starts]
@@ -139,7 +139,7 @@ def tokens_backwards(facts: Facts) -> list[tuple[str, int, int]]:
 
 
 def _seen_before(
-    note: Note, facts: Facts, times: list[float], highest: list[tuple[int, str]]
+    note: Note, facts: HaFacts, times: list[float], highest: list[tuple[int, str]]
 ) -> tuple[int, str]:
     """The highest token that was seen before this one was claimed, and whose it was."""
     claimed = facts.rows.claims.get((note.id, note.token), note.t - SETTLED_SECONDS)
@@ -147,7 +147,7 @@ def _seen_before(
     return highest[earlier - 1] if earlier else (-1, "")
 
 
-def _ids(facts: Facts) -> Iterator[tuple[int, int]]:
+def _ids(facts: HaFacts) -> Iterator[tuple[int, int]]:
     yield from ((ack.id, ack.n) for ack in facts.acks if ack.id is not None)
     yield from ((note.id, note.n) for note in facts.notes)
 
@@ -160,12 +160,12 @@ def _twice(pairs: Iterable[tuple[Hashable, int]]) -> list[object]:
     return [(thing, *sorted(ns)) for thing, ns in given.items() if len(ns) > 1]
 
 
-def _in_state(facts: Facts, *states: str) -> list[object]:
+def _in_state(facts: HaFacts, *states: str) -> list[object]:
     return [(n, *job) for n, job in facts.rows.jobs.items() if job[1] in states]
 
 
-def _recovery(facts: Facts) -> Iterator[Finding]:
-    """Seconds from the last promotion until each way works again; nothing to recover without one."""
+def _recovery(facts: HaFacts) -> Iterator[HaFinding]:
+    """Seconds from the last promotion until each way works again; none without a promotion."""
     if not facts.promotions:
         return
     commits = [(note.t, note.who) for note in facts.notes if note.what == "committed"]
@@ -175,24 +175,24 @@ def _recovery(facts: Facts) -> Iterator[Finding]:
             bound = MULTI_SECONDS_MAX if who in ("multi", "p-multi", "p-keyed") else WAY_SECONDS_MAX
             after = [t - facts.since for t, other in seen if other == who and t > facts.since]
             seconds = round(min(after), 1) if after else None
-            yield Finding(
+            yield HaFinding(
                 f"{who} s", "never" if seconds is None else seconds, bool(after) and min(after) <= bound
             )
 
 
-def _slowest_call(facts: Facts) -> Finding:
+def _slowest_call(facts: HaFacts) -> HaFinding:
     slowest = max((ack for ack in facts.acks), key=lambda ack: ack.call, default=None)
     seconds = slowest.call if slowest else 0.0
     examples = (slowest,) if slowest and seconds > CALL_SECONDS_MAX else ()
-    return Finding("slowest call s", round(seconds, 1), seconds <= CALL_SECONDS_MAX, examples)
+    return HaFinding("slowest call s", round(seconds, 1), seconds <= CALL_SECONDS_MAX, examples)
 
 
-def _noise(facts: Facts) -> Iterator[Finding]:
+def _noise(facts: HaFacts) -> Iterator[HaFinding]:
     """Loud lines for each five seconds of the outage, of the loudest process."""
     spans = {who: noise(log, facts.began, facts.since) for who, log in facts.logs.items()}
     if spans and facts.promotions:
         who, loudest = max(spans.items(), key=lambda each: each[1])
-        yield Finding("log lines/5 s", round(loudest, 1), loudest <= NOISE_LINES_MAX, (who,))
+        yield HaFinding("log lines/5 s", round(loudest, 1), loudest <= NOISE_LINES_MAX, (who,))
 
 
 def noise(log: Sequence[LogLine], begin: float, end: float) -> float:
@@ -200,5 +200,5 @@ def noise(log: Sequence[LogLine], begin: float, end: float) -> float:
     return lines / max(1.0, (end - begin) / NOISE_SECONDS)
 
 
-def _none(name: str, wrong: Sequence[object], found: int | None = None) -> Finding:
-    return Finding(name, len(wrong) if found is None else found, not wrong, tuple(wrong[:5]))
+def _none(name: str, wrong: Sequence[object], found: int | None = None) -> HaFinding:
+    return HaFinding(name, len(wrong) if found is None else found, not wrong, tuple(wrong[:5]))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from proof.ha.addresses import SERVERS
-from proof.ha.ground import BIN, Ground, Way
+from proof.ha.ground import BIN, HaDatabase, Way
 from proof.ha.processes import Processes, wait_for
 from proof.ha.programs import ROOT, SOURCES, Programs
 
@@ -23,7 +23,7 @@ LISTEN_SECONDS_MAX: Final = 60.0
 class Load:
     """Real processes, each with its log in the folder of the run."""
 
-    def __init__(self, folder: Path, programs: Programs, ground: Ground, first: int) -> None:
+    def __init__(self, folder: Path, programs: Programs, ground: HaDatabase, first: int) -> None:
         self.folder = folder
         self.ground = ground
         self.first = first

@@ -38,7 +38,7 @@ def drop() -> None:
 
 
 def cut(node: str) -> None:
-    """Pull the node's cable: whatever is sent to it or by it is lost without a word."""
+    """Pull the node's cable: everything sent to it or by it is lost silently."""
     _ip("link", "set", _cable(node), "down")
 
 

@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import psycopg
 
-from proof.ha.facts import Facts, read_acks, read_log, read_notes, read_rows
-from proof.ha.faults import KEEPS, LOSES, VOID, Step
-from proof.ha.ground import Ground
+from proof.ha.facts import HaFacts, read_acks, read_log, read_notes, read_rows
+from proof.ha.faults import KEEPS, LOSES, VOID, FaultStep
+from proof.ha.ground import HaDatabase
 from proof.ha.judge import Judgement, judge
 from proof.ha.load import Load, under_load
 from proof.ha.processes import TookTooLong, wait_for
 from proof.ha.programs import Programs
-from proof.ha.scenarios import Scenario
-from proof.ha.watch import Promotion, Watch, promotions
+from proof.ha.scenarios import HaScenario
+from proof.ha.watch import PrimaryWatch, Promotion, promotions
 
 WARM_SECONDS: Final = 10.0
 AFTER_SECONDS: Final = 8.0
@@ -31,10 +31,10 @@ Tell = Callable[[str], None]
 class Played:
     """What one scenario came to."""
 
-    scenario: Scenario
+    scenario: HaScenario
     folder: Path
     judgement: Judgement
-    facts: Facts
+    facts: HaFacts
     steps: list[tuple[float, str]] = field(default_factory=list)
     promotions: list[Promotion] = field(default_factory=list)
     recovered: str = ""
@@ -46,7 +46,7 @@ class _Course:
     """What happens during a run, as it happens."""
 
     began: float = 0.0
-    steps: list[tuple[float, Step]] = field(default_factory=list)
+    steps: list[tuple[float, FaultStep]] = field(default_factory=list)
     recovered: str = ""
     drained: bool = False
 
@@ -60,13 +60,13 @@ class _Course:
 
 
 def play(
-    scenario: Scenario, ground: Ground, programs: Programs, runs: Path, tell: Tell, *, server: bool
+    scenario: HaScenario, ground: HaDatabase, programs: Programs, runs: Path, tell: Tell, *, server: bool
 ) -> Played:
     started = time.monotonic()
     folder = runs / f"{scenario.name}-{time.strftime('%H%M%S')}"
     folder.mkdir(parents=True)
     load = Load(folder, programs, ground, int(time.time() * 10) * 100_000)
-    course, watch = _Course(), Watch(ground.watched)
+    course, watch = _Course(), PrimaryWatch(ground.watched)
     try:
         with under_load(load, server=server):
             _run(scenario, ground, load, course, tell)
@@ -81,7 +81,7 @@ def play(
     return played
 
 
-def _run(scenario: Scenario, ground: Ground, load: Load, course: _Course, tell: Tell) -> None:
+def _run(scenario: HaScenario, ground: HaDatabase, load: Load, course: _Course, tell: Tell) -> None:
     tell("warming up")
     time.sleep(WARM_SECONDS)
     course.began = time.time()
@@ -96,21 +96,21 @@ def _run(scenario: Scenario, ground: Ground, load: Load, course: _Course, tell: 
         course.drained = wait_for(lambda: _is_empty(ground), DRAIN_SECONDS_MAX, "the queue is empty")
 
 
-def _steps(scenario: Scenario, ground: Ground, load: Load) -> Iterator[Step]:
-    """The fault, step by step; one that gives up has not happened."""
+def _steps(scenario: HaScenario, ground: HaDatabase, load: Load) -> Iterator[FaultStep]:
+    """The fault, step by step; a fault that gives up has not happened."""
     try:
         yield from scenario.fault(ground, load)
     except TookTooLong as error:
-        yield Step(str(error), VOID)
+        yield FaultStep(str(error), VOID)
 
 
-def _is_empty(ground: Ground) -> bool:
+def _is_empty(ground: HaDatabase) -> bool:
     with suppress(psycopg.Error), ground.admin() as conn:
         return bool(conn.execute(OPEN.encode()).fetchone() == (0,))
     return False
 
 
-def _facts(load: Load, course: _Course, changes: list[Promotion]) -> Facts:
+def _facts(load: Load, course: _Course, changes: list[Promotion]) -> HaFacts:
     ground, acks = load.ground, read_acks(load.acks)
     with ground.admin() as conn:
         rows = read_rows(conn, load.first, course.began)
@@ -120,7 +120,7 @@ def _facts(load: Load, course: _Course, changes: list[Promotion]) -> Facts:
     logs = {name: read_log((load.folder / f"{name}.log").read_text(errors="replace")) for name in processes}
     code, said = ground.faultline("audit", "--effects", "effects")
     (load.folder / "audit.txt").write_text(said)
-    return Facts(
+    return HaFacts(
         began=course.began, promotions=[change.t for change in changes], acks=acks,
         notes=read_notes(load.notes), rows=rows, logs=logs, exits=load.exits,
         workers=load.workers, producers=load.producers,
@@ -130,7 +130,7 @@ def _facts(load: Load, course: _Course, changes: list[Promotion]) -> Facts:
     )  # fmt: skip
 
 
-def _audit_lost(ground: Ground, kept: Path, folder: Path) -> int | None:
+def _audit_lost(ground: HaDatabase, kept: Path, folder: Path) -> int | None:
     """How many of the acknowledged ids the audit finds nowhere; None where it could not look."""
     _, said = ground.faultline("audit", "--ids", str(kept), "--json")
     (folder / "audit-ids.json").write_text(said)

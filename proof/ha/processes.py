@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class TookTooLong(Exception):
-    """Something that had to happen did not, in its time."""
+    """An expected event did not happen in time."""
 
 
 def wait_for(question: Callable[[], T | None], seconds: float, what: str) -> T:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from faultline.embedded.account import Account, account_for
 from faultline.embedded.binaries import find_binaries
 from faultline.embedded.cache import kept, runnable
+from faultline.embedded.os_account import OsAccount, account_for
 from scripts import tools
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SOURCES: Final = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
-"""Of this checkout: what is tried is what lies beside the lab, whichever environment runs it."""
+"""Of this checkout: the lab tests the code beside it, in any environment."""
 
 LOCK: Final = ROOT / "requirements/ha.lock"
 FETCHED: Final = ("etcd", "haproxy", "pgbouncer", "postgres15")
@@ -38,7 +38,7 @@ class CannotRun(Exception):
 class Programs:
     """Where everything is, and the account that runs servers: PostgreSQL refuses to be root."""
 
-    account: Account
+    account: OsAccount
     etcd: str
     haproxy: str
     pgbouncer: str
@@ -53,7 +53,7 @@ class Programs:
 
 
 def obtain() -> Programs:
-    """Find or fetch everything; what cannot be had is named."""
+    """Find or fetch everything; the error names what is missing."""
     account = account_for(Path("/nonexistent"))
     if missing := tools.main(FETCHED, again=True):
         raise CannotRun(f"missing: {', '.join(missing)}; the lines above say why")
@@ -67,7 +67,7 @@ def obtain() -> Programs:
     )  # fmt: skip
 
 
-def patroni(account: Account) -> Path:
+def patroni(account: OsAccount) -> Path:
     """The Python of an environment with exactly what requirements/ha.lock names, made once."""
     base = next((python for python in PYTHONS if account.can_run(str(Path(python).resolve()))), None)
     if base is None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from proof.ha.judge import Finding
+from proof.ha.judge import HaFinding
 from proof.ha.play import Played
 
 COLOURS: Final = {"kept": "green", "broken": "bold red", "void": "yellow"}
@@ -51,7 +51,7 @@ def _cells(played: Played, names: Sequence[str]) -> list[Cell]:
     return [*first, (outage, ""), (str(acked(played)), ""), *(_cell(found.get(name)) for name in names)]
 
 
-def _cell(finding: Finding | None) -> Cell:
+def _cell(finding: HaFinding | None) -> Cell:
     return ("-", "dim") if finding is None else (str(finding.found), "" if finding.kept else "bold red")
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from proof.ha.addresses import ADMIN, ALONE, one
-from proof.ha.faults import KEEPS, LOSES, Step
-from proof.ha.ground import Ground, Way
+from proof.ha.faults import KEEPS, LOSES, FaultStep
+from proof.ha.ground import HaDatabase, Way
 from proof.ha.load import Load
 from proof.ha.processes import Processes, signal_all, wait_for
 from proof.ha.programs import Programs
-from proof.ha.server import FAST, IMMEDIATE, Server
+from proof.ha.server import FAST, IMMEDIATE, HaServer
 
 LIFE_SECONDS: Final = 8.0
 """How long life goes on after the copy was made: all of that is lost."""
@@ -21,7 +21,7 @@ LIFE_SECONDS: Final = 8.0
 ARCHIVED_SECONDS_MAX: Final = 30.0
 
 
-class Alone(Ground):
+class Alone(HaDatabase):
     """Servers without Patroni, and workers that know their addresses."""
 
     def __init__(self, home: Path, programs: Programs, addresses: list[str], main: Way) -> None:
@@ -56,7 +56,7 @@ class OnRestore(Alone):
         self.archive = home / "archive"
         self.archive.mkdir()
         programs.account.own(self.archive)
-        self.server = Server(self.processes, "old", programs, major, ALONE["old"])
+        self.server = HaServer(self.processes, "old", programs, major, ALONE["old"])
 
     def ready(self, sync: bool | str) -> None:
         command = f"test ! -f {self.archive}/%f && cp %p {self.archive}/%f"
@@ -65,23 +65,23 @@ class OnRestore(Alone):
         self.prepare()
 
 
-def to_a_moment(ground: OnRestore, load: Load) -> Iterator[Step]:
+def to_a_moment(ground: OnRestore, load: Load) -> Iterator[FaultStep]:
     """A base backup, life, a moment, more life, a disaster; then the moment is restored from the archive."""
     server, backup = ground.server, ground.home / "backup"
     server.run("pg_basebackup", "-D", str(backup), "-c", "fast", "-X", "stream", "-d", server.dsn("postgres"))
-    yield Step("a base backup is made")
+    yield FaultStep("a base backup is made")
     time.sleep(LIFE_SECONDS / 2)
-    yield Step("the moment to restore", LOSES)
+    yield FaultStep("the moment to restore", LOSES)
     ((moment,),) = server.ask("select clock_timestamp()::text")
     time.sleep(LIFE_SECONDS)
     ((last,),) = server.ask("select pg_walfile_name(pg_switch_wal())")
     wait_for((ground.archive / str(last)).exists, ARCHIVED_SECONDS_MAX, "the WAL is archived")
     server.stop(IMMEDIATE)
-    yield Step("the server is lost")
+    yield FaultStep("the server is lost")
     _ask_for_recovery(backup, ground.archive, str(moment))
     server.replace_by(backup)
     server.start()
-    yield Step("the moment is restored", KEEPS)
+    yield FaultStep("the moment is restored", KEEPS)
 
 
 def _ask_for_recovery(data: Path, archive: Path, moment: str) -> None:
@@ -94,32 +94,32 @@ def _ask_for_recovery(data: Path, archive: Path, moment: str) -> None:
         file.writelines(f"{name} = '{value}'\n" for name, value in wanted.items())
 
 
-def stopped_copy(ground: OnRestore, load: Load) -> Iterator[Step]:
+def stopped_copy(ground: OnRestore, load: Load) -> Iterator[FaultStep]:
     """The storage snapshot of a server that was stopped; then life goes on, then the snapshot is restored."""
     server, copy = ground.server, ground.home / "copy"
     server.stop(FAST)
     server.copy_to(copy)
-    yield Step("stopped and copied", LOSES)
+    yield FaultStep("stopped and copied", LOSES)
     server.start()
-    yield Step("started again, life goes on")
+    yield FaultStep("started again, life goes on")
     yield from _restored(server, copy)
 
 
-def live_copy(ground: OnRestore, load: Load) -> Iterator[Step]:
+def live_copy(ground: OnRestore, load: Load) -> Iterator[FaultStep]:
     """The storage snapshot of a running server: every process stands still while its files are copied."""
     server, copy = ground.server, ground.home / "copy"
     family = server.family()
     signal_all(family, signal.SIGSTOP)
     server.copy_to(copy)
-    yield Step("a crash-consistent copy is made", LOSES)
+    yield FaultStep("a crash-consistent copy is made", LOSES)
     signal_all(reversed(family), signal.SIGCONT)
     yield from _restored(server, copy)
 
 
-def _restored(server: Server, copy: Path) -> Iterator[Step]:
+def _restored(server: HaServer, copy: Path) -> Iterator[FaultStep]:
     time.sleep(LIFE_SECONDS)
     server.stop(IMMEDIATE)
-    yield Step("the server is lost")
+    yield FaultStep("the server is lost")
     server.replace_by(copy)
     server.start()
-    yield Step("the copy is restored", KEEPS)
+    yield FaultStep("the copy is restored", KEEPS)

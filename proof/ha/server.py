@@ -27,7 +27,7 @@ START_SECONDS_MAX: Final = 60.0
 FAST, IMMEDIATE = signal.SIGINT, signal.SIGQUIT
 
 
-class Server:
+class HaServer:
     """One data folder, its programs and its address."""
 
     def __init__(self, processes: Processes, name: str, programs: Programs, major: int, address: str) -> None:

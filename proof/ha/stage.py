@@ -5,17 +5,17 @@ import tempfile
 from pathlib import Path
 
 from proof.ha.cluster import Cluster, prepare_home
-from proof.ha.facts import Facts
-from proof.ha.ground import Ground, OnCluster
+from proof.ha.facts import HaFacts
+from proof.ha.ground import HaDatabase, OnCluster
 from proof.ha.judge import Judgement
 from proof.ha.play import Played, Tell, play
 from proof.ha.processes import TookTooLong
 from proof.ha.programs import Programs
-from proof.ha.scenarios import Scenario
+from proof.ha.scenarios import HaScenario
 
 
 class Stage:
-    """The cluster, made when the first scenario needs it and made anew when it does not recover."""
+    """The cluster, made when the first scenario needs it and made again when it does not recover."""
 
     def __init__(self, folder: Path, programs: Programs, major: int) -> None:
         self._folder = folder
@@ -23,8 +23,8 @@ class Stage:
         self._major = major
         self._cluster: Cluster | None = None
 
-    def play(self, scenario: Scenario, tell: Tell, *, server: bool) -> Played:
-        ground: Ground | None = None
+    def play(self, scenario: HaScenario, tell: Tell, *, server: bool) -> Played:
+        ground: HaDatabase | None = None
         try:
             ground = self._ground(scenario, tell)
             ground.ready(scenario.sync)
@@ -36,11 +36,11 @@ class Stage:
             if ground is not None:
                 ground.close()
 
-    def _ground(self, scenario: Scenario, tell: Tell) -> Ground:
+    def _ground(self, scenario: HaScenario, tell: Tell) -> HaDatabase:
         if scenario.ground is not None:
             home = Path(tempfile.mkdtemp(prefix="servers-", dir=self._folder))
             home.chmod(0o755)
-            made: Ground = scenario.ground(home / scenario.name, self._programs, self._major)
+            made: HaDatabase = scenario.ground(home / scenario.name, self._programs, self._major)
             return made
         if self._cluster is None:
             tell("starting the cluster")
@@ -73,7 +73,7 @@ def _cluster(home: Path, programs: Programs, major: int) -> Cluster:
     return cluster
 
 
-def _not_played(scenario: Scenario, folder: Path, why: str) -> Played:
+def _not_played(scenario: HaScenario, folder: Path, why: str) -> Played:
     place = folder / f"{scenario.name}-not-played"
     place.mkdir(parents=True, exist_ok=True)
-    return Played(scenario, place, Judgement((), (why,)), Facts(0.0, ()))
+    return Played(scenario, place, Judgement((), (why,)), HaFacts(0.0, ()))

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Final
 
 from proof.ha.addresses import ADMIN, ALONE, DATABASE, OWNER, one, several
-from proof.ha.faults import Step
+from proof.ha.faults import FaultStep
 from proof.ha.ground import Way
 from proof.ha.load import Load
 from proof.ha.processes import wait_for
 from proof.ha.programs import NEWEST, OLDEST, Programs
 from proof.ha.restores import Alone
-from proof.ha.server import FAST, Server
+from proof.ha.server import FAST, HaServer
 
 CAUGHT_UP_SECONDS_MAX: Final = 60.0
 WITHOUT_IDENTITY: Final = """
@@ -31,8 +31,8 @@ class OnPgUpgrade(Alone):
 
     def __init__(self, home: Path, programs: Programs, major: int) -> None:
         super().__init__(home, programs, [ALONE["old"]], Way(one(ALONE["old"])))
-        self.old = Server(self.processes, "old", programs, OLDEST, ALONE["old"])
-        self.new = Server(self.processes, "new", programs, NEWEST, ALONE["old"])
+        self.old = HaServer(self.processes, "old", programs, OLDEST, ALONE["old"])
+        self.new = HaServer(self.processes, "new", programs, NEWEST, ALONE["old"])
 
     def ready(self, sync: bool | str) -> None:
         for server in (self.old, self.new):
@@ -41,17 +41,17 @@ class OnPgUpgrade(Alone):
         self.prepare()
 
 
-def pg_upgrade(ground: OnPgUpgrade, load: Load) -> Iterator[Step]:
+def pg_upgrade(ground: OnPgUpgrade, load: Load) -> Iterator[FaultStep]:
     old, new = ground.old, ground.new
-    yield Step(f"PostgreSQL {OLDEST} is stopped")
+    yield FaultStep(f"PostgreSQL {OLDEST} is stopped")
     old.stop(FAST)
     new.run(
         "pg_upgrade", "-U", ADMIN, "-b", str(old.binaries), "-B", str(new.binaries),
         "-d", str(old.data), "-D", str(new.data), cwd=ground.home,
     )  # fmt: skip
-    yield Step("pg_upgrade is done")
+    yield FaultStep("pg_upgrade is done")
     new.start()
-    yield Step(f"PostgreSQL {NEWEST} runs")
+    yield FaultStep(f"PostgreSQL {NEWEST} runs")
 
 
 class OnLogical(Alone):
@@ -60,8 +60,8 @@ class OnLogical(Alone):
     def __init__(self, home: Path, programs: Programs, major: int) -> None:
         both = [*ALONE.values()]
         super().__init__(home, programs, both, Way(several(both)))
-        self.old = Server(self.processes, "old", programs, OLDEST, ALONE["old"])
-        self.new = Server(self.processes, "new", programs, NEWEST, ALONE["new"])
+        self.old = HaServer(self.processes, "old", programs, OLDEST, ALONE["old"])
+        self.new = HaServer(self.processes, "new", programs, NEWEST, ALONE["new"])
 
     def ready(self, sync: bool | str) -> None:
         for server in (self.old, self.new):
@@ -94,31 +94,31 @@ class OnLogical(Alone):
         ) == [(True,)]
 
 
-def switch(ground: OnLogical, load: Load) -> Iterator[Step]:
+def switch(ground: OnLogical, load: Load) -> Iterator[FaultStep]:
     yield from _switch(ground, load, sequences=True)
 
 
-def switch_without_sequences(ground: OnLogical, load: Load) -> Iterator[Step]:
+def switch_without_sequences(ground: OnLogical, load: Load) -> Iterator[FaultStep]:
     yield from _switch(ground, load, sequences=False)
 
 
-def _switch(ground: OnLogical, load: Load, *, sequences: bool) -> Iterator[Step]:
+def _switch(ground: OnLogical, load: Load, *, sequences: bool) -> Iterator[FaultStep]:
     old, new = ground.old, ground.new
     old.ask("alter system set default_transaction_read_only = on")
     old.ask("select pg_reload_conf()")
     time.sleep(0.2)  # a reload reaches the sessions one by one
     old.ask(f"select pg_terminate_backend(pid) from pg_stat_activity where usename = '{OWNER}'")
-    yield Step("the old server is read-only, its sessions are closed")
+    yield FaultStep("the old server is read-only, its sessions are closed")
     wait_for(ground.caught_up, CAUGHT_UP_SECONDS_MAX, "the new server has everything")
     if sequences:
         for name, value in old.ask(SEQUENCES):
             new.ask("select setval(%s::regclass, %s)", name, value)
-    yield Step("everything is there" + (", the sequences are set" if sequences else ""))
+    yield FaultStep("everything is there" + (", the sequences are set" if sequences else ""))
     new.ask("drop subscription everything")
     new.ask(f"alter role {OWNER} login", database="postgres")
-    yield Step("the new server takes writes")
+    yield FaultStep("the new server takes writes")
     time.sleep(3)
-    yield Step(_come_late(ground, load))
+    yield FaultStep(_come_late(ground, load))
 
 
 def _come_late(ground: OnLogical, load: Load) -> str:

@@ -18,7 +18,7 @@ select not pg_is_in_recovery() and not current_setting('default_transaction_read
 """A server takes writes of the load where it is no standby, is not set read-only, and lets the role in."""
 
 
-class History(NamedTuple):
+class PrimaryTerm(NamedTuple):
     """One server's life as a primary: its timeline, its system, and when it was started."""
 
     timeline: int
@@ -32,16 +32,16 @@ class Moment(NamedTuple):
     t: float
     server: str
     role: str
-    history: History | None = None
+    history: PrimaryTerm | None = None
 
 
 class Promotion(NamedTuple):
     t: float
     server: str
-    history: History
+    history: PrimaryTerm
 
 
-class Watch:
+class PrimaryWatch:
     """Looks until it is told to stop; `moments` are the changes."""
 
     def __init__(self, servers: Mapping[str, str]) -> None:
@@ -74,14 +74,14 @@ def _seen(server: str, conn: psycopg.Connection[Any]) -> Moment:
     writable, timeline, system, started = row
     if not writable:
         return Moment(time.time(), server, "standby")
-    history = History(timeline, system, started.timestamp())
+    history = PrimaryTerm(timeline, system, started.timestamp())
     return Moment(time.time(), server, "primary", history)
 
 
 def promotions(moments: list[Moment], since: float) -> list[Promotion]:
     """When a server began to take writes on a history that it had not been on."""
     found: list[Promotion] = []
-    was: dict[str, History | None] = {}
+    was: dict[str, PrimaryTerm | None] = {}
     for moment in sorted(moments):
         if moment.role == "away":
             continue

@@ -1,8 +1,8 @@
 """`python -m proof.hold_fire`: after a failover, when does each lease come back?
 
-A primary dies or freezes and a standby is promoted. Live workers renew their leases or give them back; those
-of workers that died are taken back by the reaper. From when each did, counted from the first round on the new
-primary, follows how many live leases a shorter hold would have taken.
+A primary dies or freezes and a standby is promoted. Live workers renew their leases or give them back; the
+reaper takes back those of dead workers. The moment of each, counted from the first round on the new primary,
+shows how many live leases a shorter hold would have taken.
 """
 
 import argparse
@@ -21,10 +21,10 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from faultline.drills.standby import Standby, a_standby_of
 from faultline.embedded import EmbeddedServer
+from faultline.lab.drills.stage.standby import StandbyServer, a_standby_of
 from faultline.store.migrate import migrate
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import enqueue as enqueue_one
 
 HOLDS: Final = (0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0)
@@ -42,7 +42,8 @@ where job.claim is not null
 """
 ENDED = "select job_id, token, outcome::text, settled_at from faultline.ledger"
 ROUND = "select mine from faultline.round('0.9 s')"
-FIRST_ROUND = "select gap_at from faultline.rounds where gap_at > %s"
+FIRST_ROUND = "select gap.ended from faultline.rounds, unnest(gap_at) as gap (ended) where gap.ended > %s"
+LAST_GAP = "select max(gap.ended) from faultline.rounds, unnest(gap_at) as gap (ended)"
 
 
 class Back(NamedTuple):
@@ -54,7 +55,7 @@ class Back(NamedTuple):
 NEVER: Final = Back("never", math.inf)
 
 
-class Lease(NamedTuple):
+class RunningLease(NamedTuple):
     worker: str
     until: Any
     """When it ends by the rows that the standby had at its promotion."""
@@ -76,7 +77,7 @@ def main() -> int:
     return 0
 
 
-def measure(primary: EmbeddedServer, standby: Standby, said: argparse.Namespace, logs: Path) -> None:
+def measure(primary: EmbeddedServer, standby: StandbyServer, said: argparse.Namespace, logs: Path) -> None:
     either = both(primary.dsn(), standby.dsn())
     names = [*(f"live{n}" for n in range(said.workers)), "died-before", "died-with"]
     workers = {name: start(name, either, logs) for name in names}
@@ -162,16 +163,18 @@ def fault(primary: EmbeddedServer, how: str) -> list[int]:
     return pids
 
 
-def watch(standby: Standby, frozen: list[int], fence: float) -> tuple[dict[int, Lease], dict[int, Back]]:
+def watch(
+    standby: StandbyServer, frozen: list[int], fence: float
+) -> tuple[dict[int, RunningLease], dict[int, Back]]:
     """Each lease that the standby knew, and how and when after the first round it came back.
 
     Rounds are made here, as by the first watchdog that finds the new primary.
     """
     back: dict[int, Back] = {}
     with psycopg.connect(standby.dsn(), autocommit=True) as conn:
-        held = {(row[0], row[2]): Lease(row[1], row[3]) for row in conn.execute(RUNNING).fetchall()}
+        held = {(row[0], row[2]): RunningLease(row[1], row[3]) for row in conn.execute(RUNNING).fetchall()}
         conn.execute(ROUND)
-        (first,) = conn.execute("select gap_at from faultline.rounds").fetchone() or (None,)
+        (first,) = conn.execute(LAST_GAP).fetchone() or (None,)
         began = time.monotonic()
         while len(back) < len(held) and time.monotonic() < began + WATCH_SECONDS:
             if frozen and time.monotonic() >= began + fence:
@@ -197,7 +200,7 @@ def end_all(frozen: list[int]) -> None:
             os.kill(frozen.pop(), signal.SIGKILL)
 
 
-def report(said: argparse.Namespace, held: dict[int, Lease], back: dict[int, Back]) -> None:
+def report(said: argparse.Namespace, held: dict[int, RunningLease], back: dict[int, Back]) -> None:
     fenced = f", fenced {said.fence:g} s after the promotion" if said.fault == "freeze" else ""
     print(f"# {said.fault}, promoted after {said.away:g} s{fenced}; seconds from the first round there")
     for job, lease in sorted(held.items(), key=lambda item: item[1].worker):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from proof.image import asked, images
 from proof.image.composed import Composed
-from proof.image.engine import Engine, Failed, install_missing
+from proof.image.engine import Engine, EngineFailed, install_missing
 from scripts import tools
 
 FOLDER = Path("/var/cache/faultline/images")
@@ -41,7 +41,7 @@ def main() -> int:
                 print(f"  {name:12} {what}", flush=True)
         with timed("build the Dockerfile"):
             engine.build(images.ROOT, images.OURS, PYTHON=images.names()["python"])
-    except Failed as failed:
+    except EngineFailed as failed:
         print(f"FAILED {failed}")
         return 1
     # The ports are those of the compose file. In a namespace they are free, and closed to other machines.
@@ -62,7 +62,7 @@ def run(engine: Engine) -> int:
             print(f"  {', '.join(here.up())} (without: {', '.join(sorted(missing)) or 'nothing'})")
         for question in asked.OF_ALL:
             broken += not answered(question.__name__.replace("_", " "), lambda: question(here))  # noqa: B023
-    except Failed as failed:
+    except EngineFailed as failed:
         broken += 1
         print(f"FAILED {failed}")
     finally:
@@ -78,7 +78,7 @@ def run(engine: Engine) -> int:
 def answered(name: str, question: object) -> bool:
     try:
         print(f"  kept    {name}: {question()}", flush=True)  # type: ignore[operator]
-    except (Failed, OSError) as failed:
+    except (EngineFailed, OSError) as failed:
         print(f"  BROKEN  {name}: {failed}", flush=True)
         return False
     return True

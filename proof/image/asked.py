@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proof.image.composed import COMPOSE, Composed
-from proof.image.engine import Failed
+from proof.image.engine import EngineFailed
 from proof.image.images import OURS, ROOT
 
 SERVER = "http://localhost:8000"
@@ -109,7 +109,7 @@ def _get(asked: str | urllib.request.Request) -> Any:
 
 def _expect(kept: bool, otherwise: str) -> None:
     if not kept:
-        raise Failed(otherwise.strip())
+        raise EngineFailed(otherwise.strip())
 
 
 OF_ALL: tuple[Callable[[Composed], str], ...] = (

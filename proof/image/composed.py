@@ -1,4 +1,4 @@
-"""compose.yaml, run with podman-compose: each service in its turn, when what it waits for is as it should be.
+"""compose.yaml, run with podman-compose: each service after the services that it waits for.
 
 Without systemd podman runs no health checks by itself, and before release 4.6 it does not wait for them. So
 the order and the conditions are read from the file and kept here; the rest is podman-compose's reading of it.
@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from proof.image.engine import Engine, Failed
+from proof.image.engine import Engine, EngineFailed
 from proof.image.images import ROOT
 
 COMPOSE = Path(sys.executable).with_name("podman-compose")
@@ -68,7 +68,7 @@ class Composed:
     def _finished(self, name: str) -> None:
         code = self.engine.run("podman", "wait", self.container(name)).strip()
         if code != "0":
-            raise Failed(f"{name} ended with {code}: {self.said(name)}")
+            raise EngineFailed(f"{name} ended with {code}: {self.said(name)}")
 
     def _is_healthy(self, name: str) -> bool:
         return not self.engine.run("podman", "healthcheck", "run", self.container(name), check=False).strip()
@@ -77,7 +77,7 @@ class Composed:
         give_up_at = time.monotonic() + HEALTHY_SECONDS_MAX
         while not what():
             if time.monotonic() > give_up_at:
-                raise Failed(f"{otherwise} after {HEALTHY_SECONDS_MAX:g} s: {self.said(name)}")
+                raise EngineFailed(f"{otherwise} after {HEALTHY_SECONDS_MAX:g} s: {self.said(name)}")
             time.sleep(1)
 
     def said(self, name: str) -> str:

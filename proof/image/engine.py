@@ -66,16 +66,16 @@ class Engine:
         return {**os.environ, **ours}
 
     def run(self, *words: str | Path, check: bool = True, seconds: float = 600) -> str:
-        """What a command of the engine printed; raises with its own words where it failed."""
+        """The output of a command of the engine; raises with that output where it failed."""
         command = [str(word) for word in words]
         try:
             done = subprocess.run(
                 command, env=self.environment, capture_output=True, text=True, timeout=seconds, check=False
             )
         except subprocess.TimeoutExpired:
-            raise Failed(f"{' '.join(command[:4])} took longer than {seconds:g} s") from None
+            raise EngineFailed(f"{' '.join(command[:4])} took longer than {seconds:g} s") from None
         if check and done.returncode:
-            raise Failed(f"{' '.join(command[:6])}: {(done.stderr or done.stdout).strip()[-1500:]}")
+            raise EngineFailed(f"{' '.join(command[:6])}: {(done.stderr or done.stdout).strip()[-1500:]}")
         return done.stdout
 
     def has(self, image: str) -> bool:
@@ -85,7 +85,7 @@ class Engine:
         """Whether a registry gave it."""
         try:
             self.run("podman", "pull", "--quiet", image, seconds=PULL_SECONDS_MAX)
-        except Failed:
+        except EngineFailed:
             return False
         return True
 
@@ -108,5 +108,5 @@ class Engine:
         )
 
 
-class Failed(Exception):
-    """A step did not do what it should; the text says which, and what was said."""
+class EngineFailed(Exception):
+    """A step failed; the text names it and quotes its output."""

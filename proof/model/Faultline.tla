@@ -106,7 +106,7 @@ Claim(w, j) ==
        /\ leases' = leases \cup {[worker |-> w, job |-> j, token |-> token, claim |-> claim, phase |-> "works"]}
   /\ UNCHANGED <<standby, timeline, wire, health, looked, asked, left>>
 
-(* The reply is lost and the worker does not ask again: nobody knows of the lease until it runs out. *)
+(* The reply is lost and the worker does not ask again: no worker knows of the lease until it runs out. *)
 ClaimUnanswered(w, j) ==
   /\ MayGoWrong("reply") /\ health[w] = "well" /\ seen.claims < ClaimsMost
   /\ Grant(w, j, NextToken(j), seen.claims + 1)
@@ -362,7 +362,7 @@ Next ==
   \/ \E w \in Workers : CrashOf(w) \/ Freeze(w) \/ Thaw(w)
   \/ Replicate \/ Failover \/ Stop
 
-(* Fair: whoever is well goes on. Not fair: faults, people, thawing, the lost write that may still arrive. *)
+(* Fair: a process in good health goes on. Not fair: faults, people, thawing, the lost write that may still arrive. *)
 Fair ==
   /\ WF_vars(\E r \in Requests : Enqueue(r))
   /\ WF_vars(\E w \in Workers, j \in Jobs : Claim(w, j))
@@ -388,7 +388,7 @@ OneEffect ==
        Cardinality(EffectsOf(r)) = IF \E j \in Jobs : RequestOf(j) = r /\ db.row[j].state = "succeeded" THEN 1 ELSE 0
   /\ \A e \in db.effects : [job |-> e.job, token |-> e.token, claim |-> e.claim, outcome |-> "succeeded"] \in db.ledger
 
-(* Of all that is believed, at most one belief passes the fence; none when nobody is at work. *)
+(* At most one belief passes the fence; none when no worker is at work. *)
 OwnerIsOne == \A j \in Jobs :
   Cardinality({l \in leases : l.job = j /\ Passes(l, "complete")}) <= (IF db.row[j].state = "running" THEN 1 ELSE 0)
 
@@ -397,7 +397,7 @@ TerminalStays == [][\A j \in Jobs :
 
 TokenGrows == seen.grew
 
-(* What was acknowledged is there; and nobody dies where nothing went wrong. *)
+(* What was acknowledged is there; and no job dies where nothing went wrong. *)
 Calm == Faults = {} /\ Poison = {} /\ Verbs = {"complete"}
 NothingLost ==
   /\ \A r \in Requests : asked[r] = "yes" => Made(r) # {}

@@ -6,13 +6,13 @@
    function holds its row's lock to the end of its transaction, so for one job they happen one after the other. *)
 EXTENDS Naturals
 
-CONSTANT Nobody   (* the claim of a row that nobody holds *)
+CONSTANT NoClaim   (* the claim of a row that no worker holds *)
 
 Ended   == {"succeeded", "cancelled"}
 Waiting == {"queued", "later"}
 Over    == Ended \cup {"dead"}
 
-New    == [state |-> "queued", token |-> 0, claim |-> Nobody, attempt |-> 0, crashes |-> 0]
+New    == [state |-> "queued", token |-> 0, claim |-> NoClaim, attempt |-> 0, crashes |-> 0]
 NoJob  == [New EXCEPT !.state = "none"]
 
 (* enqueue.sql: due now, or later. *)
@@ -26,7 +26,7 @@ Claimable(job, token, most) == job.state = "queued" /\ token > job.token /\ job.
 Claimed(job, token, claim) ==
   [job EXCEPT !.state = "running", !.token = token, !.claim = claim, !.attempt = @ + 1]
 
-Left(job, state) == [job EXCEPT !.state = state, !.claim = Nobody]
+Left(job, state) == [job EXCEPT !.state = state, !.claim = NoClaim]
 Crashed(job)     == [job EXCEPT !.crashes = @ + 1]
 GivenBack(job)   == [job EXCEPT !.attempt = IF @ > 0 THEN @ - 1 ELSE 0]
 

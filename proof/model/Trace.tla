@@ -2,7 +2,7 @@
 (* Histories of real jobs, walked along the relation of Job.tla. TLC prints the number of each that comes to its end.
 
    `Histories` is a generated module: tokens, claims and moments are ranks, since only their order and identity matter. A claim
-   is 0 where nobody held the job. *)
+   is 0 where no worker held the job. *)
 EXTENDS Job, Sequences, TLC, Histories
 
 VARIABLES which, at, job, used, moment, over
@@ -24,7 +24,7 @@ Unseen ==
   /\ UNCHANGED <<which, at, used, moment, over>>
 
 Take ==
-  /\ More /\ Entry.claim # Nobody /\ Entry.claim \notin used
+  /\ More /\ Entry.claim # NoClaim /\ Entry.claim \notin used
   /\ Claimable(job, Entry.token, Of.most)
   /\ Entry.attempt = job.attempt + 1
   /\ Entry.claimed_at >= moment
@@ -34,7 +34,7 @@ Take ==
   /\ UNCHANGED <<which, at, over>>
 
 Settle ==
-  /\ More /\ Entry.claim # Nobody
+  /\ More /\ Entry.claim # NoClaim
   /\ Holds(job, Entry.token, Entry.claim)
   /\ Entry.settled_at >= moment
   /\ \E next \in After(job, Entry.outcome, Of.most) : next.crashes = Entry.crashes /\ job' = next
@@ -42,7 +42,7 @@ Settle ==
   /\ UNCHANGED <<which, used, over>>
 
 CancelWaiting ==
-  /\ More /\ Entry.claim = Nobody /\ Entry.outcome = "cancelled" /\ job.state \in Waiting
+  /\ More /\ Entry.claim = NoClaim /\ Entry.outcome = "cancelled" /\ job.state \in Waiting
   /\ Entry.token = job.token /\ Entry.attempt = job.attempt /\ Entry.crashes = job.crashes
   /\ Entry.settled_at >= moment
   /\ job' = Left(job, "cancelled")
@@ -57,7 +57,7 @@ Stands ==
     [] Len(Of.rows) > 1 -> FALSE
     [] Of.rows[1].state = "running" ->
          LET row == Of.rows[1] IN
-         /\ row.claim # Nobody /\ row.claim \notin used /\ Claimable(job, row.token, Of.most)
+         /\ row.claim # NoClaim /\ row.claim \notin used /\ Claimable(job, row.token, Of.most)
          /\ row.attempt = job.attempt + 1 /\ row.crashes = job.crashes
     [] OTHER -> Same(Of.rows[1])
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from proof.model import configs, report, tlc, tracing
 from proof.model.configs import Config
-from proof.model.report import Line
+from proof.model.report import ModelCheck
 from proof.model.tracing import Told
 
 AT_ONCE = 2
@@ -56,16 +56,16 @@ def _tlc() -> tuple[list[str] | None, str]:
         return None, str(missing)
 
 
-def _configurations(command: list[str], only: str, tell: Told) -> Iterator[Line]:
+def _configurations(command: list[str], only: str, tell: Told) -> Iterator[ModelCheck]:
     chosen = [config for config in configs.every() if only in config.name]
 
-    def check(config: Config) -> Line:
+    def check(config: Config) -> ModelCheck:
         brief = config.kind != "model"
         found = tlc.run(command, "Faultline.tla", config.path, liveness=config.liveness, brief=brief)
         tell(f"{config.name}: {found.word}")
         if found.word == "error":
             sys.stderr.write(found.output)
-        return Line(config.kind, config.name, config.expects, found.word, found.states, found.seconds)
+        return ModelCheck(config.kind, config.name, config.expects, found.word, found.states, found.seconds)
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         yield from threads.map(check, chosen)
@@ -87,7 +87,7 @@ def _progress(console: Console) -> Iterator[Told]:
         yield tell
 
 
-def _last_word(console: Console, lines: list[Line], seconds: float, skipped: str) -> int:
+def _last_word(console: Console, lines: list[ModelCheck], seconds: float, skipped: str) -> int:
     wrong = [line.name for line in lines if not line.good]
     if wrong:
         console.print(f"WRONG: {', '.join(wrong)} ({seconds:.0f} s)", style="bold red")

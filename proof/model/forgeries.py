@@ -1,85 +1,85 @@
-"""Lies about a real job: each changes one true history, and must be refused with the promise it breaks.
+"""False histories of a real job: each changes a true one, and must be refused by the promise it breaks.
 
-All are told of a job that was lost once and then succeeded, as the lease race leaves it: an `expired` entry,
-a `succeeded` one, and rows of its own.
+Each is about a job that was lost once and then succeeded, as the lease race leaves it: an `expired` entry, a
+`succeeded` one, and its own rows.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from proof.model.history import Effect, History, Row
+from proof.model.history import Effect, JobHistory, Row
 
 
 @dataclass(frozen=True, slots=True)
 class Forgery:
-    """What is told falsely, and the name that must be found."""
+    """The change, and the name that must be found."""
 
     says: str
     expects: str
-    forge: Callable[[History], History]
+    forge: Callable[[JobHistory], JobHistory]
 
 
-def fits(history: History) -> bool:
+def fits(history: JobHistory) -> bool:
     """Whether this is the kind of history that the forgeries are about."""
     ends = [entry.outcome for entry in history.entries]
     return ends == ["expired", "succeeded"] and bool(history.effects)
 
 
-def _succeeds_twice(true: History) -> History:
+def _succeeds_twice(true: JobHistory) -> JobHistory:
     won = true.entries[-1]
     again = replace(won, token=won.token + 1, claim="another claim", claimed_at=won.settled_at)
     return replace(true, entries=(*true.entries, again))
 
 
-def _zombie_succeeds(true: History) -> History:
+def _zombie_succeeds(true: JobHistory) -> JobHistory:
     lost, won = true.entries
     return replace(true, entries=(replace(lost, outcome="succeeded", crashes=0), won))
 
 
-def _zombie_wrote(true: History) -> History:
+def _zombie_wrote(true: JobHistory) -> JobHistory:
     stray = Effect("a late write", true.entries[0].token)
     return replace(true, effects=(*(true.effects or ()), stray))
 
 
-def _wrote_twice(true: History) -> History:
+def _wrote_twice(true: JobHistory) -> JobHistory:
     return replace(true, effects=(true.effects or ()) * 2)
 
 
-def _wrote_nothing(true: History) -> History:
+def _wrote_nothing(true: JobHistory) -> JobHistory:
     return replace(true, effects=())
 
 
-def _token_stays(true: History) -> History:
+def _token_stays(true: JobHistory) -> JobHistory:
     lost, won = true.entries
     effects = tuple(replace(effect, token=lost.token) for effect in true.effects or ())
     return replace(true, entries=(lost, replace(won, token=lost.token)), effects=effects)
 
 
-def _claim_used_again(true: History) -> History:
+def _claim_used_again(true: JobHistory) -> JobHistory:
     lost, won = true.entries
     return replace(true, entries=(lost, replace(won, claim=lost.claim)))
 
 
-def _leases_overlap(true: History) -> History:
+def _leases_overlap(true: JobHistory) -> JobHistory:
     lost, won = true.entries
     return replace(true, entries=(lost, replace(won, claimed_at=lost.claimed_at)))
 
 
-def _comes_back(true: History) -> History:
+def _comes_back(true: JobHistory) -> JobHistory:
     won = true.entries[-1]
     return replace(true, rows=(Row("queued", won.token, None, won.attempt, won.crashes),))
 
 
-def _end_forgotten(true: History) -> History:
+def _end_forgotten(true: JobHistory) -> JobHistory:
     return replace(true, entries=true.entries[:-1], effects=None)
 
 
-def _crash_not_counted(true: History) -> History:
+def _crash_not_counted(true: JobHistory) -> JobHistory:
     return replace(true, entries=tuple(replace(entry, crashes=0) for entry in true.entries))
 
 
-def _attempt_given_back(true: History) -> History:
+def _attempt_given_back(true: JobHistory) -> JobHistory:
     lost, won = true.entries
     return replace(true, entries=(lost, replace(won, attempt=lost.attempt)))
 

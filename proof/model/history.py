@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the ledger: a lease and how it ended. `claim` is None when nobody held the job."""
+    """One line of the ledger: a lease and how it ended. `claim` is None when no worker held the job."""
 
     outcome: str
     token: int
@@ -38,7 +38,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class JobHistory:
     """All that is known of one job, in the order in which it happened.
 
     `rows` is where it stands now: one row, or none when it ended. `effects` is None for a job whose work

@@ -7,9 +7,9 @@ import psycopg
 from psycopg.rows import namedtuple_row
 from psycopg.sql import SQL, Composed, Identifier
 
-from proof.model.history import Effect, Entry, History, Row
+from proof.model.history import Effect, Entry, JobHistory, Row
 
-# By when they were settled, not by token: that tokens grow is to be found out, not put in.
+# Ordered by the moment of the end, not by token: the check must find out that tokens grow.
 ENTRIES: Final = """
 select entry.job_id, entry.outcome::text, entry.token, entry.claim, entry.attempt::int, entry.crashes::int,
        entry.claimed_at, entry.settled_at, entry.max_attempts::int, lane.keep <> 'nothing' as kept
@@ -43,7 +43,7 @@ def histories(
     jobs: list[int] | None = None,
     effects: str | None = None,
     clock: bool = True,
-) -> Iterator[History]:
+) -> Iterator[JobHistory]:
     """The history of every job that left a trace, or of these jobs, in one snapshot of an idle connection.
 
     `effects` names a table of the work's own rows, with columns job_id, token and wrote; then every job told
@@ -63,7 +63,9 @@ def _effects(table: str) -> Composed:
     return SQL("select job_id, token, wrote from {}").format(Identifier(*table.split(".")))
 
 
-def _gathered(entries: list[Any], rows: list[Any], wrote: list[Any] | None, clock: bool) -> Iterator[History]:
+def _gathered(
+    entries: list[Any], rows: list[Any], wrote: list[Any] | None, clock: bool
+) -> Iterator[JobHistory]:
     """One history a job, in the order of their ids."""
     by_job: dict[int, tuple[list[Any], list[Any], list[Any]]] = {}
     for place, found in enumerate((entries, rows, wrote or [])):
@@ -73,7 +75,7 @@ def _gathered(entries: list[Any], rows: list[Any], wrote: list[Any] | None, cloc
         if not ended and not standing:
             continue
         facts = (ended or standing)[-1]
-        yield History(
+        yield JobHistory(
             job_id=job_id,
             max_attempts=facts.max_attempts,
             entries=tuple(_entry(line, clock) for line in ended),

@@ -6,12 +6,12 @@ from typing import Final
 
 from rich.console import Console
 
-from faultline.drills import crowd
-from faultline.drills.registry import DRILLS
-from faultline.drills.scene import Scene
-from faultline.drills.stage import Stage, stage
-from faultline.drills.trace import Trace
-from proof.model.history import History
+from faultline.lab.drills import demo_jobs
+from faultline.lab.drills.registry import DRILLS
+from faultline.lab.drills.stage.drill_database import DrillDatabase, stage
+from faultline.lab.drills.stage.scene import Scene
+from faultline.lab.drills.view.trace import Trace
+from proof.model.history import JobHistory
 from proof.model.ledger import histories
 
 JOBS: Final = 60
@@ -20,7 +20,7 @@ REHEARSED: Final = ("lease-race", "worker-crash")
 Told = Callable[[str], None]
 
 
-def rehearse(dsn: str | None, tell: Told) -> dict[str, list[History]]:
+def rehearse(dsn: str | None, tell: Told) -> dict[str, list[JobHistory]]:
     """Play the drills, and a crowd of jobs of which some fail once; the histories of each."""
     with stage(dsn) as place:
         played = {}
@@ -36,8 +36,8 @@ def rehearse(dsn: str | None, tell: Told) -> dict[str, list[History]]:
     return played
 
 
-def _crowd(place: Stage, before: set[int]) -> list[History]:
+def _crowd(place: DrillDatabase, before: set[int]) -> list[JobHistory]:
     with Scene(place, Trace()) as scene:
-        crowd.play(scene, Console(file=StringIO()), JOBS)
+        demo_jobs.play(scene, Console(file=StringIO()), JOBS)
         told = histories(scene.conn, effects=f"{place.schema}.effects")
         return [one for one in told if one.job_id not in before]

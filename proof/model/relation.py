@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from proof.model.history import Entry, History, Row
+from proof.model.history import Entry, JobHistory, Row
 
 ENDED: Final = ("succeeded", "cancelled")
 WAITING: Final = ("queued", "later")
@@ -27,13 +27,14 @@ class Breach:
     why: str
 
 
-def check(history: History) -> tuple[Breach, ...]:
+def check(history: JobHistory) -> tuple[Breach, ...]:
     """Everything the next-state relation does not allow in one job's history; nothing when it is legal.
 
     >>> won = Entry("succeeded", token=1, claim="x", attempt=1, crashes=0)
-    >>> check(History(job_id=7, max_attempts=3, entries=(won,)))
+    >>> check(JobHistory(job_id=7, max_attempts=3, entries=(won,)))
     ()
-    >>> check(History(job_id=7, max_attempts=3, entries=(won, replace(won, token=2, claim="y"))))[0].invariant
+    >>> twice = (won, replace(won, token=2, claim="y"))
+    >>> check(JobHistory(job_id=7, max_attempts=3, entries=twice))[0].invariant
     'OneEffect'
     """
     rows = set(FRESH)
@@ -61,7 +62,7 @@ def claimed(row: Row, token: int, claim: Any, most: int) -> Row | None:
 
 
 def ends(row: Row, entry: Entry, most: int) -> Iterator[Row]:
-    """Every row that this entry may leave behind: claimed and settled, or cancelled while nobody held it."""
+    """Every row that this entry may leave behind: claimed and settled, or cancelled without a lease."""
     if entry.claim is None:
         if entry.outcome == "cancelled" and row.state in WAITING and _tells(entry, row):
             yield left(row, "cancelled")
@@ -106,7 +107,7 @@ def _tells(entry: Entry, row: Row) -> bool:
     return (entry.token, entry.attempt, entry.crashes) == (row.token, row.attempt, row.crashes)
 
 
-def _out_of_order(history: History, at: int) -> Breach | None:
+def _out_of_order(history: JobHistory, at: int) -> Breach | None:
     """A lease whose claim id was used before, or that overlaps the one before it."""
     entry, before = history.entries[at], history.entries[:at]
     if entry.claim is not None and entry.claim in {one.claim for one in before}:
@@ -119,7 +120,7 @@ def _out_of_order(history: History, at: int) -> Breach | None:
     return None
 
 
-def _name(history: History, at: int, rows: set[Row]) -> Breach:
+def _name(history: JobHistory, at: int, rows: set[Row]) -> Breach:
     """Which promise an entry breaks that no step leads to."""
     entry, last = history.entries[at], max(rows, key=lambda row: row.token)
     if last.state in ENDED:
@@ -132,7 +133,7 @@ def _name(history: History, at: int, rows: set[Row]) -> Breach:
     return Breach(NEXT, at, f"{came}: no step leads there from {last}")
 
 
-def _standing(history: History, rows: set[Row]) -> Iterator[Breach]:
+def _standing(history: JobHistory, rows: set[Row]) -> Iterator[Breach]:
     """Where the job stands now must be where its ledger leads to."""
     at, over = len(history.entries), any(row.state in ENDED for row in rows)
     if len(history.rows) > 1:
@@ -147,7 +148,7 @@ def _standing(history: History, rows: set[Row]) -> Iterator[Breach]:
         yield Breach(NEXT, at, f"the ledger does not lead to {history.rows[0]}")
 
 
-def _reached(history: History, rows: set[Row]) -> bool:
+def _reached(history: JobHistory, rows: set[Row]) -> bool:
     stands, reachable = history.rows[0], unseen(rows)
     if stands.state != "running":
         return replace(stands, claim=None) in reachable and stands.claim is None
@@ -156,7 +157,7 @@ def _reached(history: History, rows: set[Row]) -> bool:
     return stands in grown and stands.claim is not None and stands.claim not in used
 
 
-def _effects(history: History, rows: set[Row]) -> Iterator[Breach]:
+def _effects(history: JobHistory, rows: set[Row]) -> Iterator[Breach]:
     """The work of a job that succeeded is there once, under the token that succeeded; no other work is."""
     if history.effects is None:
         return

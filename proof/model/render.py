@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from proof.model import tlc
-from proof.model.history import Entry, History, Row
+from proof.model.history import Entry, JobHistory, Row
 
 MODULE: Final = "Histories"
-CONFIG: Final = "\\* expects: holds\nSPECIFICATION Spec\nCONSTANT Nobody = 0\n"
+CONFIG: Final = "\\* expects: holds\nSPECIFICATION Spec\nCONSTANT NoClaim = 0\n"
 WALKED: Final = ("Job.tla", "Trace.tla")
 
 
-def legal(command: list[str], walked: Sequence[History], folder: Path) -> tuple[set[int], tlc.Found]:
+def legal(command: list[str], walked: Sequence[JobHistory], folder: Path) -> tuple[set[int], tlc.Found]:
     """Which of these histories TLC can walk to their end, by their place; and what it said."""
     for name in WALKED:
         (folder / name).write_text((tlc.HERE / name).read_text())
@@ -28,13 +28,13 @@ def legal(command: list[str], walked: Sequence[History], folder: Path) -> tuple[
     return {int(line.removeprefix('<<"legal", ').removesuffix(">>")) - 1 for line in said}, found
 
 
-def module(walked: Sequence[History]) -> str:
+def module(walked: Sequence[JobHistory]) -> str:
     """The text of Histories.tla."""
     told = ",\n".join(f"  {_history(one)}" for one in walked)
     return f"---- MODULE {MODULE} ----\nHistories == <<\n{told}\n>>\n====\n"
 
 
-def _history(history: History) -> str:
+def _history(history: JobHistory) -> str:
     numbers = [one.token for one in history.entries] + [one.token for one in history.rows]
     tokens = _ranks([0, *numbers, *(one.token for one in history.effects or ())])
     moments = _ranks([moment for one in history.entries for moment in (one.claimed_at, one.settled_at)])

@@ -14,7 +14,7 @@ REPORT: Final = Path("build/proof/model.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ModelCheck:
     """One thing that was checked: what had to be found, and what was."""
 
     kind: str
@@ -31,7 +31,7 @@ class Line:
         return self.found == self.expected and self.looked_at > 0
 
 
-def table(lines: Sequence[Line]) -> Table:
+def table(lines: Sequence[ModelCheck]) -> Table:
     """The table for people: a line a check."""
     shown = Table(box=None, padding=(0, 1), title="Model", title_justify="left", title_style="bold")
     for heading in ("as expected", "kind", "config", "expected", "found"):
@@ -47,7 +47,7 @@ def table(lines: Sequence[Line]) -> Table:
     return shown
 
 
-def write(lines: Sequence[Line], seconds: float, skipped: str, path: Path = REPORT) -> None:
+def write(lines: Sequence[ModelCheck], seconds: float, skipped: str, path: Path = REPORT) -> None:
     """The same as JSON, with the moment and how long all of it took."""
     path.parent.mkdir(parents=True, exist_ok=True)
     told = {

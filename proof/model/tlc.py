@@ -52,11 +52,11 @@ def run(
 ) -> Found:
     """Check one configuration. `liveness` is the name of its temporal property: TLC does not tell it.
 
-    `brief` says that it ends after some hundred states: then Java need not work hard on its own code first.
+    `brief` says that it ends after some hundred states: then Java can skip its own optimisation.
     """
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="faultline-tlc-") as scratch:
-        # This TLC knows no CHECK_DEADLOCK: a model whose faults are spent stands still, and may.
+        # This TLC knows no CHECK_DEADLOCK: a model without faults left may stop.
         java, *options = tlc
         options = ["-XX:TieredStopAtLevel=1", *options] if brief else options
         # TLC unpacks its own modules into the temporary folder: two at once would take them from each other.

@@ -1,7 +1,7 @@
 """Short histories made up from a seed: half of them legal walks of the relation, half with one thing wrong.
 
-What is wrong may still happen to be legal (an entry dropped from the end, say): both checkers judge for
-themselves, and only their disagreement is an error.
+A changed history may still be legal (without its last entry, for example). Both checkers judge it, and only
+their disagreement is an error.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from proof.model.history import Effect, Entry, History, Row
+from proof.model.history import Effect, Entry, JobHistory, Row
 from proof.model.relation import NEW, after, claimed, left, unseen
 
 OUTCOMES: Final = ("succeeded", "failed", "expired", "snoozed", "released", "cancelled", "dead")
@@ -17,14 +17,14 @@ OVER: Final = ("succeeded", "cancelled")
 EPOCH: Final = 1 << 40
 
 
-def made_up(seed: int, count: int) -> list[History]:
+def made_up(seed: int, count: int) -> list[JobHistory]:
     """As many histories as asked for, always the same ones for the same seed."""
     random = Random(seed)
     walks = [_walk(random, number) for number in range(count)]
     return [walk if number % 2 else _spoiled(random, walk) for number, walk in enumerate(walks)]
 
 
-def _walk(random: Random, number: int) -> History:
+def _walk(random: Random, number: int) -> JobHistory:
     """A legal history: steps of the relation, chosen at random, until the job ends or enough was told."""
     row, most = NEW, random.randint(1, 4)
     entries: list[Entry] = []
@@ -52,23 +52,23 @@ def _walk(random: Random, number: int) -> History:
     return _standing(random, number, most, tuple(entries), row)
 
 
-def _standing(random: Random, number: int, most: int, entries: tuple[Entry, ...], row: Row) -> History:
+def _standing(random: Random, number: int, most: int, entries: tuple[Entry, ...], row: Row) -> JobHistory:
     """The history with where its job stands now; perhaps under one more lease."""
     held = claimed(row, row.token + 1, "the last claim", most) if random.random() < 0.4 else None
     rows = () if row.state in OVER else (held or row,)
     committed = (Effect("work", row.token),) if row.state == "succeeded" else ()
     watched = committed if random.random() < 0.5 else None
-    return History(
+    return JobHistory(
         job_id=number, max_attempts=most, entries=entries, rows=rows, effects=watched,
         success_kept=random.random() < 0.9,
     )  # fmt: skip
 
 
-def _spoiled(random: Random, walk: History) -> History:
+def _spoiled(random: Random, walk: JobHistory) -> JobHistory:
     return random.choice(SPOILING)(random, walk)
 
 
-def _entry_changed(random: Random, walk: History) -> History:
+def _entry_changed(random: Random, walk: JobHistory) -> JobHistory:
     """One value of one entry is another."""
     if not walk.entries:
         return replace(walk, rows=())
@@ -88,12 +88,12 @@ def _entry_changed(random: Random, walk: History) -> History:
     return replace(walk, entries=(*walk.entries[:at], other, *walk.entries[at + 1 :]))
 
 
-def _entry_dropped(random: Random, walk: History) -> History:
+def _entry_dropped(random: Random, walk: JobHistory) -> JobHistory:
     at = random.randrange(len(walk.entries)) if walk.entries else 0
     return replace(walk, entries=walk.entries[:at] + walk.entries[at + 1 :])
 
 
-def _entry_twice(random: Random, walk: History) -> History:
+def _entry_twice(random: Random, walk: JobHistory) -> JobHistory:
     if not walk.entries:
         return walk
     again = random.choice(walk.entries)
@@ -101,11 +101,11 @@ def _entry_twice(random: Random, walk: History) -> History:
     return replace(walk, entries=(*walk.entries, random.choice((again, later))))
 
 
-def _entries_swapped(random: Random, walk: History) -> History:
+def _entries_swapped(random: Random, walk: JobHistory) -> JobHistory:
     return replace(walk, entries=tuple(random.sample(walk.entries, len(walk.entries))))
 
 
-def _row_changed(random: Random, walk: History) -> History:
+def _row_changed(random: Random, walk: JobHistory) -> JobHistory:
     """The job stands elsewhere: nowhere, twice, in another state, with another number."""
     stray = Row(random.choice(("queued", "later", "dead", "running")), random.randint(0, 4), None, 1, 0)
     row = walk.rows[0] if walk.rows else stray
@@ -117,13 +117,13 @@ def _row_changed(random: Random, walk: History) -> History:
     return replace(walk, rows=random.choice(others))
 
 
-def _effects_changed(random: Random, walk: History) -> History:
+def _effects_changed(random: Random, walk: JobHistory) -> JobHistory:
     stray = Effect("work", random.randint(0, 5))
     others: list[tuple[Effect, ...]] = [(), (stray,), (stray, stray), (*(walk.effects or ()), stray)]
     return replace(walk, effects=random.choice(others))
 
 
-SPOILING: Final[tuple[Callable[[Random, History], History], ...]] = (
+SPOILING: Final[tuple[Callable[[Random, JobHistory], JobHistory], ...]] = (
     *(_entry_changed,) * 3,
     _entry_dropped,
     _entry_twice,

@@ -76,14 +76,14 @@ def _print(verdicts: Sequence[Verdict], seconds: float) -> None:
     console = Console()
     console.print(table)
     killed = sum(verdict.word == "killed" for verdict in verdicts)
-    for verdict in verdicts:  # behind the table, whose end is all that some logs keep
+    for verdict in verdicts:  # after the table, because some logs keep only their end
         if verdict.word != "killed":
             console.print(_line(verdict))
     console.print(f"{killed} of {len(verdicts)} mutants were killed, in {seconds:.0f} s")
 
 
 def _line(verdict: Verdict) -> str:
-    """What became of one, and by what it was decided."""
+    """The verdict on one mutant, and its reason."""
     told = f"{verdict.mutant.name} ({verdict.mutant.test}) {verdict.first} {verdict.said}"
     return f"[{COLOURS[verdict.word]}]{verdict.word}[/]: {escape(told)}"
 

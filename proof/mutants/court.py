@@ -1,4 +1,4 @@
-"""Every mutant stands trial: some at a time, for most of them wait, on one server, with a bar to watch."""
+"""Every mutant stands trial on one server, several at a time because most of them wait."""
 
 import json
 import os
@@ -25,7 +25,7 @@ Tell = Callable[[Verdict], None]
 
 
 class NotGreen(Exception):
-    """A test that mutants rely on is red without any of them: it would prove nothing."""
+    """A test of the mutants fails without a mutant: it would prove nothing."""
 
 
 @contextmanager
@@ -53,8 +53,8 @@ def a_template(dsn: str) -> Iterator[str]:
 def try_all(mutants: Sequence[Mutant], dsn: str, jobs: int, tell: Tell) -> list[Verdict]:
     """A verdict for each, in their order; each is told as soon as it is known.
 
-    Whatever was not killed stands a second trial, alone: a crowded machine can hide what a test waits for, or
-    make it red for a reason of its own.
+    A mutant that was not killed stands a second trial, alone: a crowded machine can hide what a test waits
+    for, or make it red for another reason.
     """
     with sandboxes() as folder, a_template(dsn) as template, ThreadPoolExecutor(jobs) as pool:
         # Those that wait for real workers first: a long one at the end would leave the other side idle.

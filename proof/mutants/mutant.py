@@ -15,7 +15,7 @@ PROMISES = {f"G{number}" for number in range(1, 16)}
 
 @dataclass(frozen=True)
 class Patch:
-    """In a file of the package: what it says, once, and what it says instead."""
+    """In a file of the package: a text that stands there once, and its replacement."""
 
     file: str
     old: str
@@ -41,11 +41,11 @@ class Mutant:
     """A test as pytest names it, without its parameters: the first of them that fails is recorded."""
     patches: tuple[Patch, ...]
     red_by: tuple[str, ...] = ()
-    """Errors of the driver that, here, are the promise being kept by another: a constraint, for instance."""
+    """Errors of the driver that show another mechanism keeping the promise: a constraint, for example."""
 
     @property
     def files(self) -> str:
-        """The files it changes, as a reader looks for them."""
+        """The names of the files it changes, as readers know them."""
         return ", ".join(dict.fromkeys(patch.file for patch in self.patches))
 
     @property
@@ -61,7 +61,8 @@ class Mutant:
 
 def sql(function: str, old: str, new: str) -> Patch:
     """A patch to one of the verbs."""
-    return Patch(f"sql/functions/{function}.sql", old, new)
+    (file,) = (PACKAGE / "sql/functions").glob(f"*/{function}.sql")
+    return Patch(f"sql/functions/{file.parent.name}/{file.name}", old, new)
 
 
 def worker(module: str, old: str, new: str) -> Patch:

@@ -2,13 +2,13 @@
 
 from proof.mutants.mutant import Mutant, Patch, sql
 
-DOORMAN = "tests/access/test_doorman.py"
-KEYS = "tests/access/test_keys.py"
-ACTS = "tests/access/test_acts.py"
-DRIFT = "tests/access/test_drift.py"
+DOORMAN = "tests/auth/test_authenticator.py"
+KEYS = "tests/auth/test_keys.py"
+ACTS = "tests/auth/test_acts.py"
+DRIFT = "tests/auth/test_drift.py"
 GRANTS = "tests/store/test_grants.py"
 ROLES = "tests/sql/test_group_roles.py"
-SECRETS = "tests/access/test_secrets.py"
+SECRETS = "tests/auth/test_secrets.py"
 
 MUTANTS = (
     Mutant(
@@ -40,49 +40,54 @@ MUTANTS = (
         (Patch("sql/last.sql", "  perform faultline.grant_duties();\n", ""),),
     ),
     Mutant(
-        "whoever migrates owns the verbs", "G15",
-        f"{GRANTS}::test_whoever_migrates_the_functions_stay_their_owners",
+        "the role that migrates owns the verbs", "G15",
+        f"{GRANTS}::test_a_migration_by_another_role_leaves_the_functions_to_their_owner",
         (Patch("store/migrate.py", "    if owner is not None:\n", "    if owner is not None and False:\n"),),
     ),
     Mutant(
         "a key opens after its last moment", "G15",
         f"{DOORMAN}::test_a_key_opens_nothing_after_its_last_moment",
-        (sql("find_key", "key.revoked_at is null and coalesce(key.expires_at > moment, true)", "key.revoked_at is null"),),
+        (sql("find_keys", "key.revoked_at is null and coalesce(key.expires_at > moment, true)", "key.revoked_at is null"),),
+    ),
+    Mutant(
+        "each key is looked up by a query of its own", "G15",
+        f"{DOORMAN}::test_a_key_not_seen_before_waits_for_a_few_queries_behind_thousands_of_guesses",
+        (Patch("server/auth/key_lookups.py", "BATCH_MAX: Final = 2_000", "BATCH_MAX: Final = 1"),),
     ),
     Mutant(
         "a revoked key opens", "G15",
         f"{DOORMAN}::test_a_revoked_key_opens_nothing_within_five_seconds",
-        (sql("find_key", "key.revoked_at is null and coalesce", "coalesce"),),
+        (sql("find_keys", "key.revoked_at is null and coalesce", "coalesce"),),
     ),
     Mutant(
         "whether a key lives is not asked", "G15",
         f"{DOORMAN}::test_what_is_wrong_with_a_key_is_not_said",
-        (Patch("access/doorman.py", "if found is None or not same or not found.live:", "if found is None or not same:"),),
+        (Patch("server/auth/authenticator.py", "if found is None or not same or not found.live:", "if found is None or not same:"),),
     ),
     Mutant(
         "the secret of a key is not compared", "G15",
         f"{DOORMAN}::test_a_key_that_is_nearly_right_is_wrong",
-        (Patch("access/doorman.py", "if found is None or not same or", "if found is None or"),),
+        (Patch("server/auth/authenticator.py", "if found is None or not same or", "if found is None or"),),
     ),
     Mutant(
-        "a key is remembered for ever", "G15",
+        "a key is remembered without end", "G15",
         f"{DOORMAN}::test_a_revoked_key_opens_nothing_within_five_seconds",
-        (Patch("access/doorman.py", "known is not None and known.until > self._clock()", "known is not None"),),
+        (Patch("server/auth/authenticator.py", "known is not None and known.until > self._clock()", "known is not None"),),
     ),
     Mutant(
         "the scope is not asked for", "G15",
         f"{DOORMAN}::test_a_caller_may_what_its_scopes_say",
-        (Patch("access/caller.py", 'held = scope in self.scopes or "admin" in self.scopes', "held = bool(self.scopes)"),),
+        (Patch("server/auth/caller.py", 'held = scope in self.scopes or "admin" in self.scopes', "held = bool(self.scopes)"),),
     ),
     Mutant(
         "the queue is not asked for", "G15",
         f"{DOORMAN}::test_a_caller_may_it_on_its_queues_alone",
-        (Patch("access/caller.py", "return held and (queue is None or self.queues is None or queue in self.queues)", "return held"),),
+        (Patch("server/auth/caller.py", "return held and (queue is None or self.queues is None or queue in self.queues)", "return held"),),
     ),
     Mutant(
-        "without a key anybody may look", "G15",
-        f"{DOORMAN}::test_without_a_key_the_machine_itself_may_look_and_nobody_else",
-        (Patch("access/doorman.py", "            if loopback:\n", "            if True:\n"),),
+        "without a key every client may look", "G15",
+        f"{DOORMAN}::test_without_a_key_only_the_machine_itself_may_look",
+        (Patch("server/auth/authenticator.py", "            if loopback:\n", "            if True:\n"),),
     ),
     Mutant(
         "an act is not noted", "G15",
@@ -95,7 +100,7 @@ MUTANTS = (
         (sql("note_act", "session_user), session_user,", "session_user), coalesce(nullif(current_setting('faultline.actor', true), ''), session_user),"),),
     ),
     Mutant(
-        "whoever acted last acts for the next one too", "G15",
+        "the last user of a connection acts for the next one too", "G15",
         f"{ACTS}::test_the_next_user_of_the_connection_acts_for_itself",
         (sql("act_as", "set_config('faultline.actor', left(act_as.actor, 200), true)", "set_config('faultline.actor', left(act_as.actor, 200), false)"),),
     ),
@@ -105,14 +110,14 @@ MUTANTS = (
         (sql("rotate_key", "key.live) > 1 then", "key.live) > 2 then"),),
     ),
     Mutant(
-        "a rotated key goes on for ever", "G15",
+        "a rotated key goes on without end", "G15",
         f"{KEYS}::test_a_rotated_key_and_its_successor_both_open_until_the_overlap_ends",
         (sql("rotate_key", "least(key.expires_at::timestamptz, moment + rotate_key.overlap)", "key.expires_at"),),
     ),
     Mutant(
         "a producer may claim", "G15",
         f"{ROLES}::test_a_producer_can_neither_claim_nor_complete_nor_read_payloads",
-        (sql("duties", "'{enqueue,enqueue_many}'", "'{enqueue,enqueue_many,claim}'"),),
+        (sql("role_grants", "'{enqueue,enqueue_many}'", "'{enqueue,enqueue_many,claim}'"),),
     ),
     Mutant(
         "a migrator has the owner's rights without asking", "G15",
@@ -127,7 +132,7 @@ MUTANTS = (
     Mutant(
         "a function that says something else is not noticed", "G15",
         f"{DRIFT}::test_what_was_changed_by_hand_is_found",
-        (Patch("access/drift.py", "    if function.body != should.body:\n", "    if not function.body:\n"),),
+        (Patch("doctor/drift.py", "    if function.body != should.body:\n", "    if not function.body:\n"),),
     ),
     Mutant(
         "a key is written into the log", "G15",

@@ -25,7 +25,7 @@ MUTANTS = (
         ),),
     ),
     Mutant(
-        "a claim takes what somebody else has", "G2",
+        "a claim takes a job that another worker holds", "G2",
         "tests/sql/test_claim.py::test_claims_at_once_never_share_a_job",
         (sql("claim", "        and job.claim is null\n", ""),),
     ),
@@ -38,7 +38,7 @@ MUTANTS = (
     ),
     Mutant(
         "a claim draws its number before it has its rows", "G14",
-        f"{TOKEN}::test_whoever_locks_later_has_the_higher_token",
+        f"{TOKEN}::test_the_later_lock_has_the_higher_token",
         (
             sql("claim", "  number := faultline.epoch() + nextval('faultline.tokens');\n", ""),
             sql(
@@ -61,8 +61,8 @@ MUTANTS = (
         (sql("claim", "greatest(number, job.token + 1)", "number"),),
     ),
     Mutant(
-        "whoever waited for the epoch raises it again", "G14",
-        f"{EPOCH}::test_claimers_that_wait_for_the_one_who_raises_the_epoch_do_not_raise_it_again",
+        "a claim that waited for the epoch raises it again", "G14",
+        f"{EPOCH}::test_claimers_that_wait_for_the_one_that_raises_the_epoch_do_not_raise_it_again",
         (sql("record_server", "where setting.system_identifier <> server\n     or setting.timeline > here;", ";"),),
     ),
     Mutant(
@@ -128,7 +128,7 @@ MUTANTS = (
         red_by=("UniqueViolation", "NoDataFound"),
     ),
     Mutant(
-        "whoever waits to raise the numbers raises them again", "G14",
+        "a session that waited to raise the numbers raises them again", "G14",
         f"{NUMBERS}::test_many_at_once_raise_the_numbers_once",
         (sql(
             "raise_sequences",
@@ -138,7 +138,7 @@ MUTANTS = (
     ),
     Mutant(
         "the numbers are raised under a lock that lasts as long as the transaction", "G14",
-        f"{NUMBERS}::test_an_enqueue_in_an_open_transaction_holds_nobody_up",
+        f"{NUMBERS}::test_an_enqueue_in_an_open_transaction_holds_up_no_other",
         (sql("check_server", "perform faultline.raise_sequences()", "perform faultline.epoch()"),),
     ),
     Mutant(
@@ -152,11 +152,11 @@ MUTANTS = (
     Mutant(
         "an attempt that ends while its range of the ledger is made has failed", "G10",
         f"{NUMBERS}::test_an_attempt_that_ends_while_its_range_is_made_is_recorded_again",
-        (Patch("store/faults.py", "fault.diag.table_name == _STRAYS", "False"),),
+        (Patch("store/driver/sqlstate.py", "fault.diag.table_name == _STRAYS", "False"),),
         red_by=("OutOfBounds",),
     ),
     Mutant(
-        "a server that tells no timeline serves nobody", "G14",
+        "a server that tells no timeline is refused", "G14",
         f"{NUMBERS}::test_a_server_that_tells_no_timeline_is_worked_on_all_the_same",
         (sql("record_server", "exception when others then", "exception when division_by_zero then"),),
     ),

@@ -8,7 +8,7 @@ STATE = "tests/sql/test_server_state.py"
 
 
 def hosts(old: str, new: str) -> Patch:
-    return Patch("store/hosts.py", old, new)
+    return Patch("store/servers/hosts.py", old, new)
 
 
 MUTANTS = (
@@ -70,22 +70,28 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "nobody looks twice at a call of the loop that is not answered",
+        "an unanswered call of the loop has no second look",
         "G10",
         f"{SILENCE}::test_an_async_store_finds_the_new_primary",
         (
             Patch(
-                "store/lean.py",
+                "store/driver/async_connection.py",
                 "            self._unanswered(self, self._looks * LOOK_AGAIN_SECONDS)",
                 "            pass",
             ),
         ),
     ),
     Mutant(
-        "nobody looks twice at a call of a thread that is not answered",
+        "an unanswered call of a thread has no second look",
         "G10",
         f"{SILENCE}::test_a_store_finds_the_new_primary",
-        (Patch("store/lean.py", "gen if look is None else self._looking_twice(gen, look)", "gen"),),
+        (
+            Patch(
+                "store/driver/async_connection.py",
+                "gen if look is None else self._looking_twice(gen, look)",
+                "gen",
+            ),
+        ),
     ),
     Mutant(
         "a server does not count the promotion that no claim has noted",
@@ -93,7 +99,7 @@ MUTANTS = (
         f"{STATE}::test_an_upgrade_or_a_restore_counts_before_the_first_claim_has_noted_it",
         (
             Patch(
-                "sql/functions/server_state.sql",
+                "sql/functions/maintenance/server_state.sql",
                 "known.system_identifier <> cluster or known.timeline > here",
                 "false",
             ),
@@ -106,7 +112,7 @@ MUTANTS = (
         "::test_jobs_flow_soon_after_the_promotion_and_the_woken_primary_gets_no_claim",
         (
             worker(
-                "pacemaker",
+                "heartbeat/pacemaker",
                 "            look_after=look_after(self._lease),\n",
                 "            look_after=1e9,\n",
             ),

@@ -3,7 +3,7 @@
 from proof.mutants.mutant import Mutant, Patch, sql, worker
 
 TABLES = "tests/cases/test_x_hands_in_the_tables.py"
-CALLS = "tests/cases/test_x_calls_nobody_should_make.py"
+CALLS = "tests/cases/test_x_calls_that_break_the_rules.py"
 BLOCK = "proof/cases/test_x_the_handlers_own_transaction.py"
 DATABASE = "proof/cases/test_d_databases_that_misbehave.py"
 
@@ -11,14 +11,63 @@ LANES = "tests/sql/test_quiet_lanes.py"
 
 MUTANTS = (
     Mutant(
-        "whoever leads may lead for a thousand years", "G8",
+        "a lead may last a thousand years", "G8",
         f"{LANES}::test_a_lead_has_a_bound",
-        (sql("lead", "if coalesce(lead.lead_for not between interval '0' and interval '1 minute', true) then", "if false then"),),
+        (sql("lead", "if coalesce(extract(epoch from lead.lead_for) not between 0 and 60, true) then", "if false then"),),
+    ),
+    Mutant(
+        "intervals are bounded only as they are compared", "G8",
+        "tests/bad_input/test_i8_intervals.py::test_i8_an_enqueue_refuses_it",
+        (
+            Patch("sql/migrations/0018_bounds.sql", "or date_part('year', value) <= 10 and least(", "or true or least("),
+            Patch("sql/migrations/0018_bounds.sql", "and date_part('day', value) between -3660 and 3660", ""),
+            Patch(
+                "sql/migrations/0018_bounds.sql",
+                "and date_part('year', value) = 0 and date_part('month', value) = 0 and abs(date_part('day', value)) <= 30", "",
+            ),
+        ),
+        red_by=("DatetimeFieldOverflow",),
+    ),
+    Mutant(
+        "the delay of a failure is bounded only as it is compared", "G8",
+        "tests/bad_input/test_i8_intervals.py::test_i8_the_delay_of_a_failure_is_at_most_thirty_days_when_it_is_added",
+        (
+            sql(
+                "put_back", "make_interval(secs => least(greatest(extract(epoch from judged.wait), 0), 30 * 86400))",
+                "least(greatest(judged.wait, interval '0'), interval '30 days')",
+            ),
+        ),
+        red_by=("DatetimeFieldOverflow",),
     ),
     Mutant(
         "a round may have a negative tick", "G8",
         "tests/sql/test_round.py::test_a_tick_has_bounds",
-        (sql("round", "if coalesce(round.tick not between interval '1 millisecond' and interval '1 day', true) then", "if false then"),),
+        (sql("round", "if coalesce(extract(epoch from round.tick) not between 0.000001 and 86400, true) then", "if false then"),),
+    ),
+    Mutant(
+        "a connection outlives the block that it was lent for", "G2",
+        "tests/worker/test_transaction.py::test_a_connection_used_after_its_block_reaches_no_other_jobs_transaction",
+        (worker("transactions/transaction_base", "            end_loan(\n                self._lent,", "            repr(\n                self._lent and"),),
+    ),
+    Mutant(
+        "a coroutine that swallows its cancellation has no timeout", "G8",
+        "tests/worker/test_lost_leases.py::test_p8_a_coroutine_that_swallows_its_cancellation_fails_by_its_timeout",
+        (worker("execution/deadlines", "            self.give_up(attempt)\n", "            pass\n"),),
+    ),
+    Mutant(
+        "a short gap carries a long one forward", "G8",
+        "tests/promises/test_06_an_outage_is_not_a_crash.py::test_short_gaps_do_not_postpone_without_end_what_a_long_one_spares",
+        (sql("round", "    slot := least(greatest(ceil(log(2.0, extract(epoch from passed) * 4)), 1), 19);", "    slot := 20;"),),
+    ),
+    Mutant(
+        "a watchdog that makes all rounds and never reaps stops the reaping", "G8",
+        "tests/watchdog/test_rounds.py::test_who_makes_all_rounds_and_never_reaps_does_not_stop_it",
+        (sql("round", "least(row.round_at, row.reaped_at) <", "row.round_at <"),),
+    ),
+    Mutant(
+        "a session that holds the row of the rounds stops the reaping", "G8",
+        "tests/watchdog/test_rounds.py::test_who_holds_the_row_of_the_rounds_does_not_stop_the_reaping",
+        (sql("round", "least(row.round_at, row.reaped_at) <", "row.reaped_at > '-infinity' and row.reaped_at <"),),
     ),
     Mutant(
         "quiet lanes are never walked", "G8",
@@ -49,7 +98,7 @@ MUTANTS = (
     Mutant(
         "a success without a lane leaves no entry", "G12",
         f"{TABLES}::test_x1_a_job_whose_lane_was_deleted_still_succeeds_with_an_entry",
-        (sql("enter", "lane.keep is distinct from 'nothing' then", "lane.keep <> 'nothing' then"),),
+        (sql("write_ledger", "lane.keep is distinct from 'nothing' then", "lane.keep <> 'nothing' then"),),
     ),
     Mutant(
         "a job number that comes again may end again", "G12",
@@ -75,7 +124,7 @@ MUTANTS = (
     Mutant(
         "what a queue keeps does not reach its lanes", "G12",
         f"{TABLES}::test_x4_a_queue_told_to_keep_nothing_while_its_job_runs_still_fences_it",
-        (sql("keep", "  update faultline.lanes as lane set keep = keep.what where lane.queue = keep.queue;\n", ""),),
+        (sql("set_retention", "  update faultline.lanes as lane set keep = set_retention.what where lane.queue = set_retention.queue;\n", ""),),
     ),
     Mutant(
         "a lease granted later than now is taken", "G5",
@@ -103,7 +152,7 @@ MUTANTS = (
     ),
     Mutant(
         "one of two settlings in a transaction may be refused alone", "G3",
-        f"{CALLS}::test_x9_whoever_settles_for_another_in_one_transaction_settles_nothing",
+        f"{CALLS}::test_x9_a_transaction_that_also_settles_for_another_worker_settles_nothing",
         (sql("complete", "perform faultline.refuse(complete.job_id, complete.token);", "return;"),),
     ),
     Mutant(
@@ -118,7 +167,7 @@ MUTANTS = (
     Mutant(
         "a claim takes any room, none and less than none", "G13",
         "tests/sql/test_claim.py::test_room_goes_from_1_to_1000",
-        (sql("claim", "if coalesce(room, 0) not between 1 and 1000 then", "if false then"),),
+        (sql("claim", "if coalesce(max_jobs, 0) not between 1 and 1000 then", "if false then"),),
     ),
     Mutant(
         "a lease may begin longer than its deadline", "G9",
@@ -146,96 +195,96 @@ MUTANTS = (
     Mutant(
         "the pacemaker connects for each beat", "G10",
         f"{DATABASE}::test_d9_when_no_connection_is_left_an_enqueue_fails_at_once_and_leases_hold",
-        (worker("pacemaker", "        self.seen_at = sent\n", "        self.seen_at = sent\n        self._hang_up()\n"),),
+        (worker("heartbeat/pacemaker", "        self.seen_at = sent\n", "        self.seen_at = sent\n        self._hang_up()\n"),),
     ),
     Mutant(
         "a table that is locked for long is the worker's end", "G10",
-        "tests/worker/test_concurrency.py::test_d11_a_table_locked_for_long_costs_nobody_anything",
-        (Patch("store/line.py", '_NOT_NOW = ("40", "55P03", ', '_NOT_NOW = ("40", '), worker("feeder", "claim.ask(call), refusals=True)", "claim.ask(call))")),
+        "tests/worker/test_concurrency.py::test_d11_a_table_locked_for_long_costs_no_attempt",
+        (Patch("store/session.py", '_NOT_NOW = ("40", "55P03", ', '_NOT_NOW = ("40", '), worker("claiming/claimer", "claim.ask, refusals=True)", "claim.ask)")),
         red_by=("LockNotAvailable",),
     ),
     Mutant(
         "a reply that is nonsense is the worker's end", "G7",
         "proof/cases/test_n_networks_that_misbehave.py::test_n9_a_reply_that_is_nonsense_leaves_no_bad_state",
-        (Patch("store/faults.py", " or type(fault) in _NO_REPLY", ""), worker("feeder", "claim.ask(call), refusals=True)", "claim.ask(call))")),
+        (Patch("store/driver/sqlstate.py", " or type(fault) in _NO_REPLY", ""), worker("claiming/claimer", "claim.ask, refusals=True)", "claim.ask)")),
         red_by=("DatabaseError",),
     ),
     Mutant(
         "a database that is away by its name is the worker's end", "G10",
         f"{DATABASE}::test_x16_a_database_that_is_renamed_under_its_worker_is_waited_for",
-        (Patch("store/line.py", "OUTAGE = (CannotConnect, ServerUnavailable, ReadOnlyServer)", "OUTAGE = (ServerUnavailable, ReadOnlyServer)"), worker("feeder", "claim.ask(call), refusals=True)", "claim.ask(call))")),
+        (Patch("store/session.py", "OUTAGE = (CannotConnect, ServerUnavailable, ReadOnlyServer)", "OUTAGE = (ServerUnavailable, ReadOnlyServer)"), worker("claiming/claimer", "claim.ask, refusals=True)", "claim.ask)")),
     ),
     Mutant(
         "the worker believes whatever it hears", "G13",
-        f"{DATABASE}::test_x17_wake_ups_that_somebody_else_sends_are_only_hints",
+        f"{DATABASE}::test_x17_wake_ups_of_other_clients_are_only_hints",
         (worker("worker", "        elif not queue or queue in self.config.queues:\n", "        assert not queue or queue in self.config.queues\n        if queue is not None:\n"),),
     ),
     Mutant(
         "a broken connection is kept while the rows are asked", "G7",
         f"{DATABASE}::test_x18_a_worker_with_one_of_everything_still_resolves_a_lost_commit",
-        (worker("transaction", "            await self._agive_back()\n            await self._aresolve(broken)\n", "            await self._aresolve(broken)\n"),),
+        (worker("transactions/transaction", "            await self._agive_back()\n            await self._aresolve(broken)\n", "            await self._aresolve(broken)\n"),),
     ),
     Mutant(
         "a hint that fails fails the enqueue", "G1",
-        "tests/client/test_hints.py::test_a_hint_that_fails_does_not_fail_the_enqueue",
-        (Patch("store/spoken.py", "            except Error:  # no reason to refuse the call\n                hint = None", "            except Error:\n                raise RuntimeError"),),
+        "tests/client/test_wakeups.py::test_a_hint_that_fails_does_not_fail_the_enqueue",
+        (Patch("store/driver/prepared.py", "            except Error:  # a failed hint does not fail the call\n                hint = None", "            except Error:\n                raise RuntimeError"),),
         red_by=("RuntimeError",),
     ),
     Mutant(
         "a session that was told to forget its statements is believed to know them", "G1",
-        "tests/store/test_spoken.py::test_a_session_that_was_told_to_forget_its_statements_is_told_them_again",
-        (Patch("store/spoken.py", "DISCARD ALL\n            self._names.clear()\n", "\n            raise RuntimeError\n"),),
+        "tests/store/test_calls_without_a_cursor.py::test_a_session_that_was_told_to_forget_its_statements_is_told_them_again",
+        (Patch("store/driver/prepared.py", "DISCARD ALL\n            self._names.clear()\n", "\n            raise RuntimeError\n"),),
         red_by=("RuntimeError",),
     ),
     Mutant(
-        "whoever was refused in a batch is taken for settled", "G4",
+        "an attempt refused in a batch is taken for settled", "G4",
         "tests/worker/test_settling.py::test_one_busy_one_late_and_one_cancelled_do_not_hold_up_their_batch",
-        (worker("settler", 'self._say_refused(hand, answer.reason or "gone", answer.current_token)\n            ended', "pass\n            ended"),),
+        (worker("settlement/settler", "self._say_refused(attempt, answer.reason or \"gone\", answer.current_token)\n            ended", "pass\n            ended"),),
     ),
     Mutant(
         "a worker does not look at its own deadline before it commits", "G5",
         "tests/worker/test_transaction.py::test_a_handler_that_swallows_the_loss_altogether_does_not_succeed",
-        (worker("block", "if hand.stopping or hand.seconds_left(self._lender.board) <= 0:\n            reason", "if hand.stopping:\n            reason"),),
+        (worker("transactions/transaction_base", "if attempt.stopping or attempt.seconds_left(self._pools.lease_table) <= 0:\n            reason", "if attempt.stopping:\n            reason"),),
     ),
     Mutant(
         "a handler may end its transaction by hand", "G3",
         f"{BLOCK}::test_x10_a_handler_that_ends_the_transaction_itself_does_not_succeed",
-        (worker("block", "if closed_by_hand or self._conn.info.transaction_status == TransactionStatus.IDLE:", "if False:"),),
+        (worker("transactions/transaction_base", "if self._closed_by_hand or self._conn.info.transaction_status == TransactionStatus.IDLE:", "if False:"),),
     ),
     Mutant(
         "a job may have two blocks at once", "G3",
         f"{BLOCK}::test_x11_a_block_inside_a_block_of_the_same_job_is_refused",
-        (worker("block", "        if self._hand.in_block:\n", "        if False:\n"),),
+        (worker("transactions/transaction_base", "        if self._attempt.phase in BLOCK_OPEN:\n", "        if False:\n"),),
     ),
     Mutant(
         "a success is recorded while its block is open", "G3",
         f"{BLOCK}::test_x12_a_handler_that_returns_with_its_block_open_has_failed",
-        (worker("ending", "    if hand.in_block:\n", "    if False:\n"),),
+        (worker("execution/outcomes", "    if attempt.phase is not WORKING and attempt.phase in BLOCK_OPEN:\n", "    if False:\n"),),
     ),
     Mutant(
         "a session is lent on as it was left", "G13",
         f"{BLOCK}::test_x13_what_a_handler_leaves_in_its_session_the_next_one_does_not_find",
         (
-            worker("transaction", "                await self._conn.execute(AS_NEW, prepare=False)\n", "                pass\n"),
-            worker("transaction", "                self._conn.execute(AS_NEW, prepare=False)\n", "                pass\n"),
+            worker("transactions/transaction", "                await self._conn.execute(AS_NEW, prepare=False)\n", "                pass\n"),
+            worker("transactions/transaction", "                self._conn.execute(AS_NEW, prepare=False)\n", "                pass\n"),
         ),
     ),
     Mutant(
         "a commit is believed before it is answered", "G3",
         f"{BLOCK}::test_x14_a_constraint_that_fails_at_the_commit_leaves_neither_rows_nor_success",
         (
-            worker("transaction", "            await self._acomplete()\n", "            await self._acomplete()\n            self._hand.settled = True\n"),
-            worker("transaction", "            self._complete()\n", "            self._complete()\n            self._hand.settled = True\n"),
+            worker("transactions/transaction", "            await self._acomplete()\n", "            await self._acomplete()\n            self._attempt.phase = AttemptPhase.COMMITTED\n"),
+            worker("transactions/transaction", "            self._complete()\n", "            self._complete()\n            self._attempt.phase = AttemptPhase.COMMITTED\n"),
         ),
     ),
     Mutant(
         "a forked child speaks on its parent's connection", "G2",
         f"{BLOCK}::test_x15_a_forked_child_cannot_commit_for_its_parent",
-        (worker("block", "if os.getpid() != self._lender.pid:", "if False:"),),
+        (worker("transactions/transaction_base", "if os.getpid() != self._pools.pid:", "if False:"),),
     ),
     Mutant(
         "a frozen pacemaker is kept", "G10",
         "proof/cases/test_t_clocks_and_cancels.py::test_x25_a_pacemaker_that_is_frozen_alone_is_replaced",
-        (worker("companion", "                    self.process.kill()\n                continue\n", "                    pass\n                continue\n"),),
+        (worker("heartbeat/pacemaker_process", "                    self.process.kill()\n                continue\n", "                    pass\n                continue\n"),),
     ),
 )  # fmt: skip

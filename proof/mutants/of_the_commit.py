@@ -38,7 +38,7 @@ MUTANTS = (
         "complete leaves no entry in the ledger", "G12",
         f"{TOGETHER}::test_both_or_neither",
         (sql(
-            "complete", "perform faultline.enter(done, 'succeeded', faultline.now(), result => complete.result);",
+            "complete", "perform faultline.write_ledger(done, 'succeeded', faultline.now(), result => complete.result);",
             "null;",
         ),),
     ),
@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant(
         "a cancel leaves no entry", "G12",
         "tests/sql/test_cancel.py::test_a_running_jobs_worker_learns_it_from_its_next_beat_and_commits_nothing",
-        (sql("cancel", "  perform faultline.enter(held, 'cancelled', faultline.now(), error => cancel.reason);\n", ""),),
+        (sql("cancel", "  perform faultline.write_ledger(held, 'cancelled', faultline.now(), error => cancel.reason);\n", ""),),
     ),
     Mutant(
         "replaying what is not dead is let pass", "G12",
@@ -83,7 +83,7 @@ MUTANTS = (
     ),
     Mutant(
         "outcome does not ask for the claim", "G7",
-        f"{UNKNOWN}::test_somebody_elses_claim_is_told_nothing",
+        f"{UNKNOWN}::test_the_claim_of_another_is_told_nothing",
         (sql("outcome", "\n    and entry.claim = outcome.claim", ""),),
     ),
     Mutant(
@@ -189,23 +189,23 @@ MUTANTS = (
     ),
     Mutant(
         "over HTTP an end that was waited for is told before a standby has it", "G1",
-        "tests/api/test_asking_again.py::test_an_end_that_was_waited_for_is_told_once_a_standby_has_it",
-        (Patch("api/routes/jobs.py", ", confirmed=True", ""),),
+        "tests/http/test_asking_again.py::test_an_end_that_was_waited_for_is_told_once_a_standby_has_it",
+        (Patch("server/http/routes/jobs.py", ", confirmed=True", ""),),
     ),
     Mutant(
         "over gRPC an end that was waited for is told before a standby has it", "G1",
-        "tests/remote/test_asking_again.py::test_an_end_that_was_waited_for_is_told_once_a_standby_has_it",
-        (Patch("remote/serving/jobs.py", "calls.get_unread(request.id, confirmed=True)", "calls.get_unread(request.id)"),),
+        "tests/grpc/test_asking_again.py::test_an_end_that_was_waited_for_is_told_once_a_standby_has_it",
+        (Patch("server/grpc/jobs_service.py", "calls.get_unread(request.id, confirmed=True)", "calls.get_unread(request.id)"),),
     ),
     Mutant(
         "a job that moved is not looked for again", "G12",
-        f"{FOUND}::test_whoever_asks_while_a_job_moves_waits_and_then_acts",
-        (sql("hold", "    if found then\n      return place;\n    end if;", "    return place;"),),
+        f"{FOUND}::test_a_verb_called_while_a_job_moves_waits_and_then_acts",
+        (sql("lock_job", "    if found then\n      return place;\n    end if;", "    return place;"),),
     ),
     Mutant(
         "a job that moved is not found", "G12",
-        f"{FOUND}::test_whoever_asks_while_a_job_moves_waits_and_then_acts",
-        (sql("hold", "  end loop;", "    raise exception 'there is no job' using errcode = 'LS003';\n  end loop;"),),
+        f"{FOUND}::test_a_verb_called_while_a_job_moves_waits_and_then_acts",
+        (sql("lock_job", "  end loop;", "    raise exception 'there is no job' using errcode = 'LS003';\n  end loop;"),),
     ),
     Mutant(
         "a promoted job is forgotten", "G1",

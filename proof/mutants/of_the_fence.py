@@ -43,7 +43,7 @@ MUTANTS = (
     ),
     Mutant(
         "fail goes past the fence", "G4",
-        f"{FENCE}::test_a_lease_that_somebody_else_has_now_writes_nothing",
+        f"{FENCE}::test_a_lease_that_another_worker_has_now_writes_nothing",
         (sql("fail", "  perform faultline.fence(fail.job_id, fail.token, fail.claim);\n", ""),),
     ),
     Mutant(
@@ -113,7 +113,7 @@ MUTANTS = (
     ),
     Mutant(
         "a beat waits for a locked job", "G10",
-        f"{FENCE}::test_a_beat_waits_for_nobody_and_a_locked_job_is_busy_not_lost",
+        f"{FENCE}::test_a_heartbeat_waits_for_no_lock_and_a_locked_job_is_busy_not_lost",
         (sql("heartbeat", "for no key update skip locked", "for no key update"),),
     ),
     Mutant(

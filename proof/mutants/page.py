@@ -1,5 +1,6 @@
 """The table of mutants in docs/promises.md, between two marks, written by the run that made it."""
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
@@ -31,7 +32,7 @@ def _row(verdict: Verdict) -> str:
     first = verdict.first or f"**{verdict.word}** {verdict.said}"
     path, _, test = first.partition("::")
     test = test.partition("[")[0].removeprefix("test_").replace("_", " ")
-    where = ", ".join(f"`{name}`" for name in mutant.files.replace("sql/functions/", "").split(", "))
+    where = ", ".join(f"`{name}`" for name in re.sub(r"sql/functions/\w+/", "", mutant.files).split(", "))
     return f"| {mutant.promise} | {mutant.name} | {where} | {test} (`{path}`) |"
 
 

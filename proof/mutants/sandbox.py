@@ -17,7 +17,7 @@ def sandboxes() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="faultline-mutants-") as name:
         folder = Path(name)
         shutil.copytree(PACKAGE, folder / "whole" / "faultline", ignore=shutil.ignore_patterns("__pycache__"))
-        # Compiled once: a copy keeps the times of its files, so only what is patched is compiled anew.
+        # Compiled once: a copy keeps the times of its files, so only what is patched is compiled again.
         compileall.compile_dir(folder / "whole", quiet=2)
         yield folder
 
@@ -34,7 +34,7 @@ def broken_copy(folder: Path, number: int, mutant: Mutant) -> Iterator[Path]:
             shutil.copy(folder / "whole" / "faultline" / name, copy / "faultline" / name)
         mutant.apply(copy / "faultline")
         for patch in mutant.patches:
-            if patch.file.endswith(".py"):  # one that cannot even be compiled would be red for nothing
+            if patch.file.endswith(".py"):  # a mutant that does not compile would be red for the wrong reason
                 compile((copy / "faultline" / patch.file).read_text(), patch.file, "exec")
         yield copy
     finally:

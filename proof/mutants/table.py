@@ -1,4 +1,4 @@
-"""All mutants, in the order in which they are told."""
+"""All mutants, in the order of the table."""
 
 from proof.mutants import (
     of_access,
@@ -7,6 +7,7 @@ from proof.mutants import (
     of_clocks,
     of_crashes,
     of_fair_shares,
+    of_held_up_jobs,
     of_messages,
     of_metrics,
     of_one_key,
@@ -34,6 +35,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_crashes.MUTANTS,
     *of_the_commit.MUTANTS,
     *of_the_worker.MUTANTS,
+    *of_held_up_jobs.MUTANTS,
     *of_refusals.MUTANTS,
     *of_the_cases.MUTANTS,
     *of_access.MUTANTS,

@@ -16,10 +16,10 @@ from proof.mutants.sandbox import broken_copy
 from proof.mutants.witness import WITNESS
 
 SECONDS_MAX = 100
-"""A test that hangs on a mutant has noticed it; but then it should say so sooner."""
+"""A test that hangs on a mutant has noticed it, but should fail sooner."""
 
 PATIENCE = 10
-"""How many seconds a test waits for what must come, and on a mutant often does not."""
+"""How many seconds a test waits for an event that often does not come on a mutant."""
 
 # Plugins that happen to be installed take as long to load as everything else: no mutant's test needs them.
 PLUGINS = ("xdist.plugin", "pytest_timeout", "proof.mutants.witness", "no:cacheprovider")
@@ -27,15 +27,15 @@ PLUGINS = ("xdist.plugin", "pytest_timeout", "proof.mutants.witness", "no:cachep
 Word = Literal["killed", "survived", "unfit"]
 
 RED = {"AssertionError", "Failed", "FaultlineError", "TimeoutError"}
-"""What a test says when a promise is broken."""
+"""The errors of a test when a promise is broken."""
 
 NOT_RED = {"SchemaOutdated", "SchemaMissing"}
-"""What a mutant says whose SQL does not run at all: red for the wrong reason."""
+"""The errors of a mutant whose SQL does not run at all: red for the wrong reason."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant: killed by a test, survived, or unfit to be tried."""
+    """The fate of a mutant: killed by a test, survived, or unfit to be tried."""
 
     mutant: Mutant
     word: Word
@@ -110,9 +110,9 @@ def run_test(
 
 
 def _end_all(group: int, mark: str) -> None:
-    """End what a mutant left behind: one of them is a pacemaker that outlives its worker, in its own session.
+    """End the processes that a mutant left behind, such as a pacemaker in its own session.
 
-    Such a one has the mark in its environment; it would keep a core busy for as long as the machine runs.
+    They have the mark in their environment; one could keep a core busy for as long as the machine runs.
     """
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)

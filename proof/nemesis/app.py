@@ -19,7 +19,7 @@ app = Faultline()
 
 EFFECT: Final = "insert into storm.effects (job_id, token, effect) values (%s, %s, %s)"
 
-# Many attempts: it is the storm that costs them, and none should die of it. Short pauses: drains are bounded.
+# Many attempts: the storm costs some, and no job should die of it. Short pauses: drains are bounded.
 ATTEMPTS: Final = 500
 SOON: Final = Constant(timedelta(milliseconds=200))
 
@@ -31,7 +31,7 @@ COMMITTING: Final = ("move", "move_in_thread", "move_in_process", "move_late", "
 
 
 def dice(job: Job, sides: int, what: str = "") -> int:
-    """A number for this attempt, the same whoever asks: by job and token, not by a clock or a process."""
+    """A number for this attempt, the same in every process: by job and token, not by a clock."""
     drawn = hashlib.blake2b(f"{job.id}-{job.token}-{what}".encode(), digest_size=4).digest()
     return int.from_bytes(drawn, "big") % sides
 
@@ -88,7 +88,7 @@ async def stumble(job: Job, request: int) -> None:
 
 @app.task(queue="moves", max_attempts=3, retry=SOON)
 async def doomed(job: Job, request: int) -> None:
-    """Never succeeds: dead in the end, and nothing of it is to be seen."""
+    """Never succeeds: dead in the end, without any effect."""
     async with job.transaction() as conn:
         await conn.execute(EFFECT, [job.id, job.token, "doomed"])
         raise ValueError("doomed")
@@ -128,7 +128,7 @@ async def long_walk(job: Job, request: int) -> None:
 
 @app.task(queue="ambushes", max_attempts=ATTEMPTS, retry=SOON)
 def ambush(job: Job, request: int) -> None:
-    """Slow for whoever takes it over: the one it was taken from wakes in the middle of that."""
+    """Slow for the worker that takes it over: the one it was taken from wakes in the middle of that."""
     if job.attempt > 1:
         time.sleep(AMBUSH_SECONDS)
     with job.transaction(result={"request": request}) as conn:
@@ -145,7 +145,7 @@ async def plain_ambush(job: Job, request: int) -> dict[str, int]:
 
 @app.task(queue="plains", max_attempts=ATTEMPTS, retry=SOON)
 def call_out(job: Job, request: int) -> None:
-    """An effect elsewhere, with the key that stays and the number that grows; then one here."""
+    """An effect elsewhere, with the constant key and the growing number; then one here."""
     sink.call(job.idempotency_key("charge"), job.id, request, job.token)
     time.sleep(dice(job, 200) / 1000)
     with job.transaction(result={"request": request}) as conn:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from faultline.drills.processes import Keeper
+from faultline.lab.drills.processes.worker_processes import ProcessKeeper
 from proof.nemesis import mutants
 from proof.nemesis.crew import AGAIN_SECONDS, CREW, RUN, Orders, Post
 from proof.nemesis.proxy import Link
@@ -40,7 +40,7 @@ class Arena:
     run: str
     folder: Path
     target: Callable[[], str]
-    keeper: Keeper
+    keeper: ProcessKeeper
     sink: Sink
     posts: dict[str, Post] = field(default_factory=dict)
     links: dict[str, Link] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Arena:
         return post
 
     def read_notes(self) -> list[dict[str, Any]]:
-        """What the producers were told; a last line that was cut short by a kill is not a note."""
+        """The producers' notes; a last line that a kill cut short is not a note."""
         if not self.notes_file.exists():
             return []
         lines = self.notes_file.read_bytes().split(b"\n")[:-1]
@@ -110,7 +110,7 @@ async def arena(
 ) -> AsyncIterator[Arena]:
     """Crew and producers at work; none of them is left when the block ends."""
     folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before anything runs
-    keeper = Keeper()
+    keeper = ProcessKeeper()
     sink = Sink(folder / "sink")
     made = Arena(wanted, run, folder, target, keeper, sink)
     try:

@@ -1,4 +1,4 @@
-"""How every phase ends: the queue drains within its bound, everybody leaves, and the checker looks."""
+"""How every phase ends: the queue drains within its bound, all processes leave, and the checker looks."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ def _ask(ground: Reachable, question: str) -> Any:
 
 
 async def close_up(stage: Arena, ground: Reachable, **known: Any) -> tuple[Facts, list[Finding]]:
-    """Ask everybody to leave, then look at what is left: rows, processes, connections, logs."""
+    """Ask all processes to leave, then look at what is left: rows, processes, connections, logs."""
     await asyncio.sleep(SETTLE_SECONDS)
     before = [leftovers.within_budget(stage), leftovers.idle_transactions(ground)]
     codes = await stage.stop_crew()

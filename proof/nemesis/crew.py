@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from faultline.config import SUSPECTS_MAX
-from faultline.drills.processes import Keeper
+from faultline.lab.drills.processes.worker_processes import ProcessKeeper
 from proof.nemesis.plan import LEASE_SECONDS
 from proof.nemesis.proxy import Link
 
 RUN: Final = "NEMESIS_RUN"
-"""In the environment of everything we start: by it a process that was left behind is found."""
+"""In the environment of every process of the run: it identifies a process that was left behind."""
 
 LOOK_EVERY_SECONDS: Final = 0.05
 AGAIN_SECONDS: Final = (0.2, 1.0)
@@ -74,27 +74,27 @@ TRAPPED: Final = {
 
 @dataclass(eq=False)
 class Post:
-    """One worker's post: its line to the server, its log, and whoever stands there now."""
+    """One worker's post: its line to the server, its log, and the process there now."""
 
     name: str
     orders: Orders
     link: Link
     log: Path
-    keeper: Keeper
+    keeper: ProcessKeeper
     environment: dict[str, str]
     process: "subprocess.Popen[bytes] | None" = None
     wanted: bool = False
     struck: bool = False
-    """Whether we ended this one ourselves: only who goes unasked is a finding."""
+    """Whether the crew ended this one itself: only an unasked end is a finding."""
     starts: int = 0
     unasked: dict[str, int] = field(default_factory=dict)
-    """Whoever ended by itself, and with which code."""
+    """The workers that ended by themselves, and with which code."""
     command: tuple[str, ...] = WORKER
 
     def start(self) -> None:
         self.wanted, self.struck, self.starts = True, False, self.starts + 1
         flags = ("--name", f"{self.name}-{self.starts}", *self.orders.flags) if self.command == WORKER else ()
-        # A trap springs once for a worker and its children: one that wakes from it should not meet it again.
+        # A trap springs once for a worker and its children: a worker that wakes must not meet it again.
         once = self.log.with_name(f"{self.name}-{self.starts}.once")
         once.mkdir(exist_ok=True)
         with self.log.open("ab") as log:
@@ -111,11 +111,11 @@ class Post:
 
     @property
     def pid(self) -> int | None:
-        """Whoever stands here, unless gone."""
+        """The process at this post, unless gone."""
         return self.process.pid if self.process is not None and self.process.poll() is None else None
 
     def send(self, number: signal.Signals, *, all_of_it: bool = False) -> int | None:
-        """Send a signal to the worker alone, or to its whole family; its id, or None when nobody is there."""
+        """Send a signal to the worker alone, or to its whole family; its id, or None without one."""
         pid = self.pid
         if pid is None:
             return None
@@ -153,7 +153,7 @@ class Post:
         self.wanted = False
         process = self.process
         if process is None:
-            return 0  # nobody stood here just then
+            return 0  # no process was here just then
         self.struck = True
         self.send(signal.SIGCONT, all_of_it=True)
         self.send(signal.SIGTERM)

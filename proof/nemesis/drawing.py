@@ -1,4 +1,4 @@
-"""The timeline as SVG: throughput above, a lane of faults below it for each kind of thing that can break."""
+"""The timeline as SVG: throughput above, a lane of faults below it for each kind."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence

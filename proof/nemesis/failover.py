@@ -1,7 +1,7 @@
 """Failover: the same crew over a primary that is lost, and a standby that is promoted in its place.
 
-Lossy: the standby heard nothing of the last seconds. Jobs and effects of these are taken back together, and a
-worker that comes out of the lost past must not commit. Synchronous: nothing that was answered may be missing.
+Lossy: the standby has nothing of the last seconds. Their jobs and effects are lost together, and a worker
+from the lost past must not commit. Synchronous: nothing that was answered may be missing.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from faultline.embedded import EmbeddedServer
-from faultline.worker.trouble import NO_ROW_TELLS
+from faultline.worker.call_errors import NO_ROW_TELLS
 from proof.nemesis.arena import Arena, Wanted, arena
 from proof.nemesis.closing import Tell, close_up, drain
 from proof.nemesis.crew import CREW, TRAPPED
@@ -28,7 +28,7 @@ from proof.nemesis.oracle import Facts
 from proof.nemesis.outcome import Outcome
 from proof.nemesis.plan import LEASE_SECONDS
 from proof.nemesis.storm import Missed
-from tests.promises.standby import Standby, a_standby_of
+from tests.promises.standby import StandbyServer, a_standby_of
 
 How = Literal["lossy", "synchronous"]
 
@@ -40,11 +40,11 @@ REFUSED: Final = "select coalesce(sum(times), 0)::bigint from faultline.refusals
 
 
 @dataclass(eq=False)
-class Pair:
+class ServerPair:
     """A primary and its standby; `dsn` is whichever of them serves."""
 
     primary: EmbeddedServer
-    standby: Standby
+    standby: StandbyServer
     promoted: bool = False
 
     @property
@@ -80,13 +80,15 @@ async def fail_over(wanted: Wanted, how: How, folder: Path, outcome: Outcome, te
         if wanted.mutant:
             break_database(primary.dsn(DATABASE), wanted.mutant)
         with a_standby_of(primary) as standby:
-            pair = Pair(primary, standby)
+            pair = ServerPair(primary, standby)
             if how == "synchronous":
                 pair.wait_for_sync()
             await _play(wanted, how, folder, pair, outcome, tell)
 
 
-async def _play(wanted: Wanted, how: How, folder: Path, pair: Pair, outcome: Outcome, tell: Tell) -> None:
+async def _play(
+    wanted: Wanted, how: How, folder: Path, pair: ServerPair, outcome: Outcome, tell: Tell
+) -> None:
     crew = {name: CREW[name] for name in ("anna", "clara")}
     async with arena(wanted, secrets.token_hex(6), folder, lambda: pair.dsn, crew) as stage:
         await asyncio.sleep(BEFORE_SECONDS)
@@ -103,7 +105,7 @@ async def _play(wanted: Wanted, how: How, folder: Path, pair: Pair, outcome: Out
         _count(how, facts, refused, _without_a_trace(stage.posts["trapped"].log), outcome)
 
 
-async def _lose_the_primary(stage: Arena, pair: Pair, how: How) -> float:
+async def _lose_the_primary(stage: Arena, pair: ServerPair, how: How) -> float:
     """Until when an answer was a promise; afterwards the standby serves."""
     promised_until = float("inf")
     if how == "lossy":
@@ -111,7 +113,7 @@ async def _lose_the_primary(stage: Arena, pair: Pair, how: How) -> float:
         await asyncio.to_thread(pair.standby.catch_up, pair.primary.dsn())
         await asyncio.to_thread(pair.standby.cut_off)
         await asyncio.sleep(LOST_SECONDS)
-    # What it claims now the new primary may never have heard of; it wakes when that one serves.
+    # The new primary may not know what it claims now; it wakes when that primary serves.
     trapped = await stage.man("trapped", TRAPPED["ambushes"])
     with contextlib.suppress(Missed):
         await until_frozen(trapped)
@@ -125,14 +127,14 @@ async def _lose_the_primary(stage: Arena, pair: Pair, how: How) -> float:
     return promised_until
 
 
-def _one(pair: Pair, question: str) -> int:
+def _one(pair: ServerPair, question: str) -> int:
     with pair.connect() as conn:
         row = conn.execute(question.encode()).fetchone()
         return int(row[0]) if row else 0
 
 
 def _without_a_trace(log: Path) -> int:
-    """How often the one that slept was told that nothing is left of its job: it was taken back whole."""
+    """How often the frozen worker was told that its job is gone: it was lost whole."""
     return log.read_text(errors="replace").count(NO_ROW_TELLS)
 
 

@@ -1,6 +1,6 @@
 """The server the storm goes over: an embedded PostgreSQL of its own, its data where a disk can be made full.
 
-What this machine does not allow is said by `lacks`, and told loudly: a fault that never came proves nothing.
+`lacks` names what this machine does not allow, and the report shows it: a missing fault proves nothing.
 """
 
 import contextlib
@@ -20,12 +20,12 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
 from faultline.embedded import EmbeddedServer
-from faultline.embedded.account import account_for
 from faultline.embedded.binaries import SETTING, find_binaries
 from faultline.embedded.cache import runnable
+from faultline.embedded.os_account import account_for
 from faultline.store import calls
 from faultline.store.migrate import migrate
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from proof.nemesis.plan import LEASE_SECONDS
 
 DATABASE: Final = "storm"
@@ -36,7 +36,7 @@ SETTINGS: Final = {
     "max_connections": "300",
     "max_wal_size": "256MB",
     "log_min_messages": "fatal",
-    # An end that nobody tells the server about must not hold a row for long.
+    # A connection that ends without a word to the server must not hold a row for long.
     "idle_in_transaction_session_timeout": "20s",
 }
 
@@ -62,7 +62,7 @@ class Reachable(Protocol):
 
 
 @dataclass
-class Ground:
+class NemesisDatabase:
     """A running server with a migrated database in it."""
 
     server: EmbeddedServer
@@ -90,7 +90,7 @@ class Ground:
         subprocess.run(["mount", "-o", f"remount,size={size}", str(self.disk)], check=True)
 
     def bring_back(self) -> None:
-        """Start the halted server again. A full disk is given room first, as whoever is called out has to:
+        """Start the halted server again. A full disk is given room first, as an operator has to do:
         PostgreSQL replays its log or does not start."""
         if self.disk is not None:
             self.fill_disk(False)
@@ -106,7 +106,7 @@ class Ground:
 
 
 @contextlib.contextmanager
-def ground() -> Iterator[Ground]:
+def ground() -> Iterator[NemesisDatabase]:
     """A server for one run; everything of it is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="faultline-nemesis-", dir="/tmp"))
     folder.chmod(0o711)
@@ -114,7 +114,7 @@ def ground() -> Iterator[Ground]:
     try:
         disk = _small_disk(folder / "disk", lacks)
         with _faked_clock(folder / "clock", lacks) as clock, _server() as server:
-            made = Ground(server, disk, clock, lacks)
+            made = NemesisDatabase(server, disk, clock, lacks)
             _prepare(made)
             yield made
     finally:
@@ -125,13 +125,13 @@ def ground() -> Iterator[Ground]:
 
 @contextlib.contextmanager
 def _server() -> Iterator[EmbeddedServer]:
-    # fsync off: a stopped process loses nothing that it wrote, and only a lost machine would show the rest.
+    # fsync off: a stopped process loses nothing that it wrote; only a lost machine would.
     with EmbeddedServer.open(settings=SETTINGS, fsync=False) as server:
         yield server
 
 
 def _small_disk(place: Path, lacks: dict[str, str]) -> Path | None:
-    """A tmpfs that only we and our children see: it goes when the last of us goes, however that happens."""
+    """A tmpfs that only this process and its children see; it goes with the last of them."""
     place.mkdir()
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS) != 0:
         lacks["disk-full"] = f"no mount namespace of our own ({os.strerror(ctypes.get_errno())})"
@@ -186,7 +186,7 @@ def _binaries_with(library: str, file: Path) -> Path:
     return folder
 
 
-def _prepare(made: Ground) -> None:
+def _prepare(made: NemesisDatabase) -> None:
     with psycopg.connect(made.server.dsn(), autocommit=True) as conn:
         place = SQL("")
         if made.disk is not None:

@@ -1,4 +1,4 @@
-"""What nobody may leave behind: processes, connections, open transactions, tracebacks, unasked ends."""
+"""What no process may leave behind: processes, connections, open transactions, tracebacks, unasked ends."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ def idle_transactions(ground: Reachable) -> Finding:
 
 
 async def nothing_left(arena: Arena, ground: Reachable) -> list[Finding]:
-    """When all were asked to leave: nobody is there, and nobody is connected."""
+    """After all were asked to leave: no process is there, and no session is connected."""
     until = time.monotonic() + GONE_SECONDS_MAX
     processes: dict[int, str] = {}
     sessions: list[str] = []
@@ -69,10 +69,10 @@ async def nothing_left(arena: Arena, ground: Reachable) -> list[Finding]:
 
 
 def good_order(arena: Arena, ground: Reachable, codes: Mapping[str, int | None]) -> Finding:
-    """Nobody ended unasked, and whoever was asked left with everything settled.
+    """No worker ended unasked, and each that was asked left with everything settled.
 
-    One that cannot reach the database as it starts says so and ends; one that had got so far as to be known
-    there waits for it to come back.
+    A worker that cannot reach the database as it starts says so and ends. One that is known there already
+    waits for the database to come back.
     """
     with ground.connect() as conn:
         known = {
@@ -91,14 +91,14 @@ def good_order(arena: Arena, ground: Reachable, codes: Mapping[str, int | None])
 
 
 def tracebacks(files: Iterable[Path]) -> Finding:
-    """Every line of every log is a line of JSON, and none of them carries a traceback nobody expected."""
+    """Every line of every log is a line of JSON, and none of them carries an unexpected traceback."""
     lines, against = 0, []
     for file in files:
         for line in file.read_text(errors="replace").splitlines():
             lines += 1
             if told := unexpected(line):
                 against.append(f"{file.stem}: {told}")
-    says = "no traceback that nobody handled is in a worker's log"
+    says = "no unhandled traceback is in a worker's log"
     return Finding("NoTraceback", says, not against, lines, tuple(against[:EXAMPLES_MAX]))
 
 

@@ -12,19 +12,19 @@ from typing import Any, Final
 
 import psycopg
 
-from faultline.worker.transaction import WorkTransaction
+from faultline.worker.transactions.transaction import WorkTransaction
 from tests.promises.rewriting import rewrite
 
 MUTANT: Final = "NEMESIS_MUTANT"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mutant:
+class NemesisMutant:
     """What is broken, in words and in deed."""
 
     says: str
     edits: tuple[tuple[str, str, str], ...] = ()
-    """A function, what its source says, and what it says instead."""
+    """A function, a text of its source, and the replacement."""
     statement: str = ""
     patch: Callable[[], None] | None = None
     """A change to the worker's or the client's own code, made in each of their processes."""
@@ -42,46 +42,45 @@ def _effects_first() -> None:
     WorkTransaction._acomplete = lambda self: first(self, in_loop)  # type: ignore[method-assign]
 
 
+_ENTRY = "perform faultline.write_ledger(done, 'succeeded', faultline.now(), result => complete.result);"
 BY_ID = "job.id = done.id and job.token = done.token and job.claim = done.claim"
-MUTANTS: Final[Mapping[str, Mutant]] = MappingProxyType(
+MUTANTS: Final[Mapping[str, NemesisMutant]] = MappingProxyType(
     {
-        "complete-by-id": Mutant(
-            says="complete goes by the job's id alone: whoever says it is done ends it",
+        "complete-by-id": NemesisMutant(
+            says="complete goes by the job's id alone: any worker that says it is done ends it",
             edits=(
                 ("complete", "\n    and job.token = complete.token", ""),
                 ("complete", "\n    and job.claim = complete.claim", ""),
             ),
         ),
-        "complete-many-by-id": Mutant(
+        "complete-many-by-id": NemesisMutant(
             says="a batch of completions goes by the jobs' ids alone",
             edits=(("complete_many", BY_ID, "job.id = done.id and job.claim is not null"),),
         ),
-        "not-durable": Mutant(
-            says="commits are answered before they are on disk, and nobody raises that",
+        "not-durable": NemesisMutant(
+            says="commits are answered before they are on disk, and no verb raises that",
             edits=(("be_durable", "perform set_config('synchronous_commit', 'on', true);", "null;"),),
             statement="alter database storm set synchronous_commit = off",
         ),
-        "reap-uncounted": Mutant(
+        "reap-uncounted": NemesisMutant(
             says="a lease that ran out is not counted as a crash",
             edits=(("reap", "crashed => true", "crashed => false"),),
         ),
-        "claim-takes-running": Mutant(
-            says="a claim does not look whether somebody has the job",
+        "claim-takes-running": NemesisMutant(
+            says="a claim does not look whether another worker has the job",
             edits=(("claim", "\n        and job.claim is null", ""),),
         ),
-        "success-unrecorded": Mutant(
+        "success-unrecorded": NemesisMutant(
             says="a completion deletes the job and writes no entry, one time in two hundred",
             edits=(
                 (
                     "complete",
-                    "perform faultline.enter(done, 'succeeded', faultline.now(), result => complete.result);",
-                    "if complete.job_id % 200 > 0 then "
-                    "perform faultline.enter(done, 'succeeded', faultline.now(), result => complete.result); "
-                    "end if;",
+                    _ENTRY,
+                    f"if complete.job_id % 200 > 0 then {_ENTRY} end if;",
                 ),
             ),
         ),
-        "effects-first": Mutant(
+        "effects-first": NemesisMutant(
             says="the worker commits the handler's rows before it asks the fence", patch=_effects_first
         ),
     }
@@ -89,7 +88,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = MappingProxyType(
 
 
 def break_database(dsn: str, name: str) -> None:
-    """Make the mutant's change in the run's own database; loud when the source is not as it knows it."""
+    """Make the mutant's change in the run's own database; an error when the source does not have the text."""
     mutant = MUTANTS[name]
     for function, old, new in mutant.edits:
         rewrite(dsn, function, old, new)

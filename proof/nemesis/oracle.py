@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import psycopg
 
-from faultline.audit import INVARIANTS, Report, examine
+from faultline.audit import INVARIANTS, AuditReport, examine
 from proof.nemesis.sink import Called
 from proof.nemesis.watch import EFFECTS
 
@@ -53,7 +53,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known when everything has come to rest."""
+    """The facts after the drain."""
 
     notes: Sequence[Note]
     jobs: Mapping[int, Standing]
@@ -67,7 +67,7 @@ class Facts:
     """After a failover that lost its last moments: what was answered in them may be gone."""
 
     def said(self, word: str) -> list[Note]:
-        """What producers were told so, as far as it was promised to last."""
+        """The acknowledged enqueues, as far as they were promised to last."""
         return [note for note in self.notes if note["said"] == word and note["at"] < self.promised_until]
 
 
@@ -83,7 +83,7 @@ def gather(conn: psycopg.Connection[Any], notes: Sequence[Note], **more: Any) ->
 def audited(conn: psycopg.Connection[Any], facts: Facts) -> Iterator[Finding]:
     """The invariants, by the one checker that knows them."""
     acknowledged = [note["job"] for note in facts.said("ok")]
-    report: Report = examine(conn, effects=EFFECTS, acknowledged=acknowledged)
+    report: AuditReport = examine(conn, effects=EFFECTS, acknowledged=acknowledged)
     for verdict in report.verdicts:
         examples = tuple(str(example) for example in verdict.examples[:EXAMPLES_MAX])
         yield Finding(verdict.name, SAYS[verdict.name], verdict.holds, verdict.looked_at, examples)
@@ -178,7 +178,7 @@ SAYS: Final[Mapping[str, str]] = {
     "Together": "what was enqueued in a transaction is there with its own rows, or not at all",
     "CancelStays": "a job whose cancel was answered never succeeds",
     "KeyStays": "the outside world is called with one key a job",
-    "HolderIsHeard": "whoever succeeded was never told that it had not",
+    "HolderIsHeard": "a lease that succeeded was never told that it had not",
     "ResultIsOwn": "the result of a success is the one its holder returned",
     "EndsStay": "every end that was seen during the run is still the end",
 }

@@ -36,5 +36,5 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """`broken` if anything is, `void` if too little happened to tell, else `kept`."""
+        """`broken` if a finding is, `void` if too little happened for a verdict, else `kept`."""
         return "broken" if self.broken else "void" if self.never else "kept"

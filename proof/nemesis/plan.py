@@ -103,7 +103,7 @@ def draw(seed: int, minutes: float, without: Iterable[str] = ()) -> tuple[Fault,
 
 
 def _random(chance: random.Random, length: float, kinds: Mapping[str, float]) -> list[tuple[float, str]]:
-    """Faults at random distances: sometimes two at once, sometimes a moment's rest."""
+    """Faults at random distances: sometimes two at once, sometimes a pause."""
     found, at = [], QUIET_START_SECONDS
     while (at := at + chance.expovariate(1 / GAP_SECONDS_MEAN)) < length:
         found.append((at, chance.choices(list(kinds), list(kinds.values()))[0]))

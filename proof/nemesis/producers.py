@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import psycopg
 
-from faultline.client.tasks import Task
+from faultline.client.task_client import Task
 from faultline.errors import FaultlineError, JobNotFound, OutcomeUnknown, WrongState
 from proof.nemesis import app as work
 
@@ -119,7 +119,7 @@ def in_a_transaction(producer: Producer) -> None:
             conn.commit()
         producer.told(request, "ok", job, order=True)
     except TROUBLE as error:
-        # Nobody can tell a commit that was not answered by the error; a statement that failed is no commit.
+        # The error does not tell an unanswered commit apart; a statement that failed is no commit.
         producer.told(request, "unknown" if sent else "error", job, error=type(error).__name__, order=True)
 
 
@@ -186,7 +186,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     stop.wait()
     sys.stdout.flush()
-    os._exit(0)  # in the middle of a call, as producers end; what was not noted was not promised
+    os._exit(0)  # in the middle of a call, as real producers end; an enqueue without a note was not promised
 
 
 if __name__ == "__main__":

@@ -26,14 +26,14 @@ class Trap:
     statement: str = ""
     line: str = ""
     carried_out: bool = False
-    """The server had done it when its reply was thrown away: an unknown outcome for whoever asked."""
+    """The server had done it when its reply was thrown away: the client does not know the outcome."""
 
     def fits(self, statement: str) -> bool:
         return not self.sprung.is_set() and any(word in statement for word in self.words)
 
 
 @dataclass(eq=False)
-class Pair:
+class ProxiedConnection:
     """One connection: the client's end, and ours to the server."""
 
     near: tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -57,8 +57,8 @@ class Link:
     def __init__(self, name: str, target: Callable[[], str]) -> None:
         self.name = name
         self.target = target
-        """The server's DSN, asked anew for each connection: after a promotion it is another."""
-        self.pairs: set[Pair] = set()
+        """The server's DSN, read again for each connection: after a promotion it is another."""
+        self.pairs: set[ProxiedConnection] = set()
         self.traps: list[Trap] = []
         self.delay = 0.0
         self.open = True
@@ -97,7 +97,7 @@ class Link:
         self._flows[way].clear()
 
     def half_open(self, end: Literal["near", "far"]) -> int:
-        """Let one end of each connection go without a word to the other, which is kept until `heal`."""
+        """Close one end of each connection silently; the other is kept until `heal`."""
         for pair in list(self.pairs):
             gone, left = (pair.near, pair.far) if end == "far" else (pair.far, pair.near)
             self._kept.append(left[1])
@@ -106,7 +106,7 @@ class Link:
         return len(self._kept)
 
     def heal(self) -> None:
-        """Everything passes again; ends that were left alone are told at last."""
+        """Everything passes again; the ends that were left open are closed."""
         self.open, self.delay = True, 0.0
         for flow in self._flows.values():
             flow.set()
@@ -130,7 +130,7 @@ class Link:
         if far is None:
             _abort(writer)
             return
-        pair = Pair((reader, writer), far)
+        pair = ProxiedConnection((reader, writer), far)
         self.pairs.add(pair)
         pumps = [asyncio.create_task(self._carry_up(pair)), asyncio.create_task(self._carry_down(pair))]
         self._tasks.update(pumps)
@@ -151,7 +151,7 @@ class Link:
             return await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}", limit=CHUNK)
         return await asyncio.open_connection(host, int(str(port)), limit=CHUNK)
 
-    async def _carry_up(self, pair: Pair) -> None:
+    async def _carry_up(self, pair: ProxiedConnection) -> None:
         questions = Questions()
         while data := await self._read(pair.near[0], "up"):
             for statement in questions.heard(data):
@@ -165,7 +165,7 @@ class Link:
                     pair.trap, pair.answers = trap, Answers()
             await _write(pair.far[1], data)
 
-    async def _carry_down(self, pair: Pair) -> None:
+    async def _carry_down(self, pair: ProxiedConnection) -> None:
         while data := await self._read(pair.far[0], "down"):
             trap = pair.trap
             if trap is None:

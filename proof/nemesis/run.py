@@ -14,13 +14,13 @@ import faultline
 from proof.nemesis import oracle
 from proof.nemesis.arena import Wanted, arena
 from proof.nemesis.closing import Tell, close_up, drain
-from proof.nemesis.ground import Ground, ground
+from proof.nemesis.ground import NemesisDatabase, ground
 from proof.nemesis.mutants import break_database
 from proof.nemesis.outcome import Outcome
 from proof.nemesis.plan import EVERY_MINUTE, EVERY_RUN, draw
 from proof.nemesis.play import play
 from proof.nemesis.storm import Storm
-from proof.nemesis.watch import Watch
+from proof.nemesis.watch import NemesisSampler
 
 START_SECONDS_MAX: Final = 60.0
 CONNECTIONS_AT_WORK: Final = 4
@@ -38,7 +38,7 @@ async def storm_over(wanted: Wanted, folder: Path, tell: Tell) -> Outcome:
         run = secrets.token_hex(6)
         async with arena(wanted, run, folder, lambda: made.dsn) as stage:
             storm = Storm(stage, made)
-            watch = Watch(stage, made, storm.began)
+            watch = NemesisSampler(stage, made, storm.began)
             watching = [asyncio.create_task(watch.sample()), asyncio.create_task(watch.look())]
             try:
                 await _safety(storm, watch, outcome, tell)
@@ -53,7 +53,7 @@ async def storm_over(wanted: Wanted, folder: Path, tell: Tell) -> Outcome:
     return outcome
 
 
-async def _safety(storm: Storm, watch: Watch, outcome: Outcome, tell: Tell) -> None:
+async def _safety(storm: Storm, watch: NemesisSampler, outcome: Outcome, tell: Tell) -> None:
     wanted = outcome.wanted
     length = wanted.minutes * 60
     await _at_work(storm, watch, tell)
@@ -68,8 +68,8 @@ async def _safety(storm: Storm, watch: Watch, outcome: Outcome, tell: Tell) -> N
         outcome.remarks.append(f"seen while the storm went on: {watch.first_broken}")
 
 
-async def _at_work(storm: Storm, watch: Watch, tell: Tell) -> None:
-    """Faults begin when everybody works: on a busy machine a crew needs a while to start."""
+async def _at_work(storm: Storm, watch: NemesisSampler, tell: Tell) -> None:
+    """Faults begin when all workers work: on a busy machine a crew needs a while to start."""
     until = time.monotonic() + START_SECONDS_MAX
     while time.monotonic() < until:
         manned = sum(len(post.link.pairs) >= CONNECTIONS_AT_WORK for post in storm.arena.crew)
@@ -82,7 +82,7 @@ async def _at_work(storm: Storm, watch: Watch, tell: Tell) -> None:
     watch.samples.clear()
 
 
-async def _tick(storm: Storm, watch: Watch, length: float, tell: Tell) -> None:
+async def _tick(storm: Storm, watch: NemesisSampler, length: float, tell: Tell) -> None:
     while True:
         done = next((sample for sample in reversed(watch.samples) if sample.succeeded is not None), None)
         told = f"{done.succeeded} done, {done.reaped} reaped, {done.refused} refused" if done else "starting"
@@ -102,7 +102,7 @@ async def _heal(storm: Storm, outcome: Outcome, tell: Tell) -> None:
     outcome.phases.append(("heal", began, storm.now()))
 
 
-async def _check(storm: Storm, watch: Watch, outcome: Outcome, tell: Tell) -> None:
+async def _check(storm: Storm, watch: NemesisSampler, outcome: Outcome, tell: Tell) -> None:
     tell("checking", 1.0)
     try:
         facts, findings = await close_up(storm.arena, storm.ground, ends_seen=watch.ends)
@@ -161,7 +161,7 @@ def _expected(outcome: Outcome) -> Iterator[str]:
     yield from (kind for kind in dict.fromkeys((*EVERY_MINUTE, *EVERY_RUN)) if kind not in outcome.lacks)
 
 
-def versions(made: Ground) -> dict[str, str]:
+def versions(made: NemesisDatabase) -> dict[str, str]:
     return {
         "faultline": faultline.__version__,
         "PostgreSQL": made.server.version,

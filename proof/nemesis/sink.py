@@ -1,4 +1,4 @@
-"""The world outside: a server on a Unix socket that counts who calls it, with which key and which token."""
+"""The world outside: a server on a Unix socket that counts its calls, by key and token."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ Called = tuple[int, int | None]
 
 @dataclass
 class Sink:
-    """Keeps what it was told; a key it knows is answered and not done again, an old token is turned away."""
+    """Keeps each effect; a known key is answered and not done again, an old token is refused."""
 
     path: Path
     calls: int = 0

@@ -13,12 +13,12 @@ import psycopg
 
 from faultline.errors import FaultlineError
 from proof.nemesis.arena import Arena
-from proof.nemesis.ground import Ground
+from proof.nemesis.ground import NemesisDatabase
 from proof.nemesis.proxy import Trap
 
 
 class Missed(Exception):
-    """The fault could not be done just then: nobody was there, or it was already as bad."""
+    """The fault was not possible just then: no process was there, or it was already as bad."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Struck:
 
 @dataclass
 class Counts:
-    """What happened to calls on their way: each is something a client could not know."""
+    """What happened to calls on their way; the client could not know it."""
 
     replies: Counter[str] = field(default_factory=Counter)
     """Statements that were carried out and whose reply was lost, by statement."""
@@ -69,7 +69,7 @@ class Storm:
     TROUBLE: ClassVar = (psycopg.Error, FaultlineError, OSError)
 
     arena: Arena
-    ground: Ground
+    ground: NemesisDatabase
     began: float = field(default_factory=time.monotonic)
     counts: Counts = field(default_factory=Counts)
     struck: list[Struck] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Storm:
         return time.monotonic() - self.began
 
     async def ask(self, question: str, args: Sequence[Any] = ()) -> Any:
-        """One value, asked past all proxies; trouble if the server cannot answer at once."""
+        """One value, read past all proxies; an error if the server cannot answer at once."""
 
         def answer() -> Any:
             with self.ground.connect(options="-c statement_timeout=1000") as conn:

@@ -11,7 +11,7 @@ import psycopg
 from faultline.audit import Effects, examine
 from proof.nemesis.app import COMMITTING
 from proof.nemesis.arena import Arena
-from proof.nemesis.ground import Ground
+from proof.nemesis.ground import NemesisDatabase
 
 SAMPLE_EVERY_SECONDS: Final = 0.5
 LOOK_EVERY_SECONDS: Final = 8.0
@@ -36,7 +36,7 @@ EFFECTS: Final = Effects("storm.effects", COMMITTING)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What had been done by one moment; nothing but the moment while the server was away."""
+    """The counts at one moment; only the moment while the server was away."""
 
     at: float
     succeeded: int | None = None
@@ -48,11 +48,11 @@ class Sample:
 
 
 @dataclass(eq=False)
-class Watch:
+class NemesisSampler:
     """Samples twice a second, audits every few seconds, remembers every end it has seen."""
 
     arena: Arena
-    ground: Ground
+    ground: NemesisDatabase
     began: float
     samples: list[Sample] = field(default_factory=list)
     ends: dict[int, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Watch:
             await asyncio.sleep(SAMPLE_EVERY_SECONDS)
 
     async def look(self) -> None:
-        """Audit while everything is under way; what is broken now will not mend."""
+        """Audit during the storm; a breach now does not heal later."""
         while True:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
             with contextlib.suppress(psycopg.Error):

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from faultline.embedded import EmbeddedServer
 from faultline.store.migrate import migrate
 from proof.properties import catalog, report
-from proof.properties.report import Line
+from proof.properties.report import PropertyCheck
 
 AT_ONCE = 2
 WIDE = 150
@@ -64,7 +64,7 @@ def _server() -> Iterator[str]:
         yield server.dsn()
 
 
-def _perform(tasks: list[catalog.Task], console: Console) -> tuple[list[Line], Counter[str]]:
+def _perform(tasks: list[catalog.PropertyTask], console: Console) -> tuple[list[PropertyCheck], Counter[str]]:
     lines, counts = [], Counter[str]()
     with ProcessPoolExecutor(AT_ONCE) as hands, _progress(console, len(tasks)) as tell:
         for line, seen in hands.map(catalog.perform, tasks):
@@ -90,7 +90,7 @@ def _progress(console: Console, total: int) -> Iterator[Callable[[str], None]]:
 
 
 def _last_word(
-    console: Console, lines: list[Line], counts: Counter[str], seconds: float, only_some: bool
+    console: Console, lines: list[PropertyCheck], counts: Counter[str], seconds: float, only_some: bool
 ) -> int:
     console.print("Sometimes: " + ", ".join(f"{what} {counts[what]:,}" for what in report.SOMETIMES))
     wrong = [line for line in lines if not line.good]

@@ -1,4 +1,4 @@
-"""A property: a sentence that must be true of every value Hypothesis can think of."""
+"""A property: a sentence that must be true of every value that Hypothesis generates."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from proof.properties.ground import Ground
+from proof.properties.ground import PropertyDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Property:
     values: dict[str, st.SearchStrategy[Any]]
     on_database: bool
 
-    def ask(self, ground: Ground, examples: int, *, with_seed: int = 0, **how: Any) -> None:
+    def ask(self, ground: PropertyDatabase, examples: int, *, with_seed: int = 0, **how: Any) -> None:
         """Ask it that often; raises with the smallest values for which it is not true."""
         where = (ground,) if self.on_database else ()
 

@@ -19,10 +19,10 @@ from psycopg.sql import SQL, Identifier
 from faultline.errors import DatabaseError, FaultlineError
 from proof.properties import codecs, delays, keys, tokens
 from proof.properties.asking import Property, chosen
-from proof.properties.ground import Ground, opened
+from proof.properties.ground import PropertyDatabase, opened
 from proof.properties.machine import Machine
 from proof.properties.mutants import MACHINE, MUTANTS
-from proof.properties.report import Line
+from proof.properties.report import PropertyCheck
 from tests.promises.rewriting import rewrite
 
 ASKED: Final[tuple[Property, ...]] = (
@@ -43,7 +43,7 @@ NOTICED: Final = "noticed"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PropertyTask:
     """One thing to do: a property, whole or broken by a mutant."""
 
     server: str
@@ -55,7 +55,7 @@ class Task:
     seed: int
 
 
-def perform(task: Task) -> tuple[Line, Counter[str]]:
+def perform(task: PropertyTask) -> tuple[PropertyCheck, Counter[str]]:
     """Do it in a fresh database; the line it makes and how often each interesting thing happened."""
     began = time.monotonic()
     with a_database(task.server, task.template) as dsn, opened(dsn) as ground:
@@ -63,11 +63,13 @@ def perform(task: Task) -> tuple[Line, Counter[str]]:
         counts = Counter[str]() if task.mutant else ground.counts
     seconds = time.monotonic() - began
     if task.mutant:
-        return Line("mutant", f"{task.mutant}, by: {task.name}", NOTICED, found, seconds, first), counts
-    return Line("property", task.name, TRUE, found, seconds, first), counts
+        return PropertyCheck(
+            "mutant", f"{task.mutant}, by: {task.name}", NOTICED, found, seconds, first
+        ), counts
+    return PropertyCheck("property", task.name, TRUE, found, seconds, first), counts
 
 
-def _found(task: Task, ground: Ground) -> tuple[str, str]:
+def _found(task: PropertyTask, ground: PropertyDatabase) -> tuple[str, str]:
     try:
         if not task.mutant:
             ask(task.name, ground, task.examples, with_seed=task.seed)
@@ -80,7 +82,7 @@ def _found(task: Task, ground: Ground) -> tuple[str, str]:
     except Exception as failure:
         if not task.mutant:
             return "false", traceback.format_exc()
-        # Which of two lanes a claim takes first is left to chance: such a failure may not come a second time.
+        # A claim chooses between two lanes at random: such a failure may not come a second time.
         first = failure.exceptions[0] if isinstance(failure, FlakyFailure) else failure
         # A mutant that does not fit, or does not run at all, would be noticed for the wrong reason.
         if isinstance(first, NOTICING) and not isinstance(first, DatabaseError):
@@ -95,7 +97,9 @@ def _first_line(failure: BaseException) -> str:
     return said[0] if said and said[0] else f"{type(failure).__name__}"
 
 
-def ask(name: str, ground: Ground, examples: int, *, with_seed: int = 0, hunting: bool = False) -> None:
+def ask(
+    name: str, ground: PropertyDatabase, examples: int, *, with_seed: int = 0, hunting: bool = False
+) -> None:
     """Ask one property of one database. Hunting a mutant, the first failure will do: nothing is shrunk."""
     phases = {"phases": (Phase.generate,), "report_multiple_bugs": False} if hunting else {}
     if name != MACHINE:
@@ -122,12 +126,14 @@ def a_database(server: str, template: str) -> Iterator[str]:
         conn.execute(SQL("drop database {} with (force)").format(Identifier(name)))
 
 
-def every(server: str, template: str, examples: int, values: int, only: str = "") -> list[Task]:
+def every(server: str, template: str, examples: int, values: int, only: str = "") -> list[PropertyTask]:
     """The machine in two halves, so that both hands have something to do; the rest; the mutants."""
-    whole = [Task(server, template, MACHINE, "", examples // 2, half) for half in (1, 2)]
-    whole += [Task(server, template, one.name, "", values, 0) for one in ASKED]
+    whole = [PropertyTask(server, template, MACHINE, "", examples // 2, half) for half in (1, 2)]
+    whole += [PropertyTask(server, template, one.name, "", values, 0) for one in ASKED]
     broken = [
-        Task(server, template, one.noticed_by, one.name, HUNTING if one.noticed_by == MACHINE else values, 3)
+        PropertyTask(
+            server, template, one.noticed_by, one.name, HUNTING if one.noticed_by == MACHINE else values, 3
+        )
         for one in MUTANTS
     ]
     return [task for task in whole + broken if only in task.name or only in task.mutant]

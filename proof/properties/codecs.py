@@ -13,7 +13,7 @@ from faultline.args import ArgsCodec, encode_result
 from faultline.job import NewJob
 from faultline.store import calls
 from proof.properties.asking import asked
-from proof.properties.ground import Ground
+from proof.properties.ground import PropertyDatabase
 
 
 class Colour(Enum):
@@ -76,7 +76,7 @@ def a_result_is_json_that_says_the_same(value: Any) -> None:
 
 
 @asked(on_database=True, args=some_args)
-def args_come_back_from_postgresql(ground: Ground, args: dict[str, Any]) -> None:
+def args_come_back_from_postgresql(ground: PropertyDatabase, args: dict[str, Any]) -> None:
     """Through jsonb and out of a claim, as a worker gets it."""
     ground.conn.execute("delete from faultline.active")  # what this and other properties left behind
     job_id = ground.run(calls.enqueue(NewJob(task="handler", args=CODEC.encode((), args), max_attempts=1)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from faultline.bounds import DELAY_MAX
 from faultline.retry import Again, Bury, Constant, Exponential, decide, from_json, to_json
 from proof.properties.asking import asked
-from proof.properties.ground import Ground
+from proof.properties.ground import PropertyDatabase
 
 some_delay = st.timedeltas(timedelta(0), DELAY_MAX)
 some_attempt = st.one_of(st.integers(0, 30), st.integers(0, 10**6))
@@ -71,7 +71,7 @@ def a_policy_of_the_users_own_cannot_break_the_retry(answer: object, attempt: in
 
 
 @asked(on_database=True)
-def a_crash_delay_grows_to_five_minutes(ground: Ground) -> None:
+def a_crash_delay_grows_to_five_minutes(ground: PropertyDatabase) -> None:
     """Asked of SQL itself, for every number of crashes that a row can hold."""
     rows = ground.conn.execute(
         "select faultline.crash_delay(crashes) from generate_series(0, %s) as crashes", [CRASHES_MAX]

@@ -10,7 +10,7 @@ import psycopg
 
 from faultline.audit import Effects, examine
 from faultline.store.call import Call
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from proof.model.ledger import histories
 from proof.model.relation import check
 from tests.promises.rewriting import shipped_source
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 BEGINNING: Final = datetime(2030, 1, 1, tzinfo=UTC)
 EVER: Final = timedelta(days=3650)
-"""While the machine moves time on its own, nothing is ever late; at its end everything must have drained."""
+"""While the machine moves time itself, no job is late; at its end everything must have drained."""
 
 STILL_CLOCK: Final = """
 create schema still;
@@ -45,7 +45,7 @@ truncate faultline.active, faultline.later, faultline.dead, faultline.ledger, fa
 update still.clock set moment = '2030-01-01 00:00+00';
 select setseed(0.5);  -- chance decides which lane a claim looks at first: the same chance each time
 update faultline.rounds
-set round_at = '-infinity', hold_until = '-infinity', walked_at = '-infinity', gap_at = '-infinity';
+set round_at = '-infinity', hold_until = '-infinity', walked_at = '-infinity', gap_at = '{}';
 """
 
 SERVER: Final = {
@@ -62,7 +62,7 @@ SERVER: Final = {
 SIGHTS: Final = "select id, state, token, attempt, crashes, key, lease_until from faultline.jobs"
 
 
-class Ground:
+class PropertyDatabase:
     """One database of our own, and how often each interesting thing happened in it."""
 
     def __init__(self, dsn: str) -> None:
@@ -87,7 +87,7 @@ class Ground:
         self.conn.close()
 
     def clear(self) -> None:
-        """Empty, and at the beginning of time. Tokens go on: no number is issued twice, whoever plays."""
+        """Empty, and at the beginning of time. Tokens go on: no number is issued twice, in any history."""
         self.conn.execute(CLEARED)
 
     def run(self, call: Call[T]) -> T:
@@ -116,9 +116,9 @@ class Ground:
 
 
 @contextmanager
-def opened(dsn: str) -> Iterator[Ground]:
+def opened(dsn: str) -> Iterator[PropertyDatabase]:
     """A ground, closed when the block ends."""
-    ground = Ground(dsn)
+    ground = PropertyDatabase(dsn)
     try:
         yield ground
     finally:

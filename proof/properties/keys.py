@@ -12,7 +12,7 @@ from faultline.job import NewJob
 from faultline.store import calls
 from proof.properties.asking import asked
 from proof.properties.codecs import some_json, some_text
-from proof.properties.ground import Ground
+from proof.properties.ground import PropertyDatabase
 
 some_document = st.dictionaries(some_text, some_json, max_size=3)
 some_pair = st.one_of(
@@ -26,7 +26,7 @@ some_key = st.one_of(
 
 
 @asked(on_database=True, pair=some_pair)
-def one_key_is_one_request(ground: Ground, pair: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def one_key_is_one_request(ground: PropertyDatabase, pair: tuple[dict[str, Any], dict[str, Any]]) -> None:
     """Asked for twice: the same job back, or a conflict; the order of an object's names does not matter."""
     ground.conn.execute("truncate faultline.keys, faultline.active")
     first, second = (
@@ -36,7 +36,7 @@ def one_key_is_one_request(ground: Ground, pair: tuple[dict[str, Any], dict[str,
     again: int | None
     made = ground.run(calls.enqueue(first))
     try:
-        # By the other door: what SQL is given there is text that nobody has laid out yet.
+        # By the other door: SQL is given text there that has no canonical layout yet.
         (again,) = ground.run(calls.enqueue_many([second]))
     except KeyConflict:
         again = None
@@ -52,8 +52,8 @@ def _same(one: Any, other: Any) -> bool:
 
 
 @asked(on_database=True, key=some_key)
-def python_and_sql_know_the_same_keys(ground: Ground, key: str) -> None:
-    """What one door refuses, every door refuses."""
+def python_and_sql_know_the_same_keys(ground: PropertyDatabase, key: str) -> None:
+    """An input that one door refuses, every door refuses."""
     try:
         check_key(key)
         python = True

@@ -16,15 +16,15 @@ from faultline.job import NewJob
 from faultline.lease import Lease
 from faultline.store import calls
 from faultline.store.call import Call
-from faultline.store.run import Store
-from proof.properties.ground import BEGINNING, Ground
-from proof.properties.reference import CRASHES_MAX, KEY_FOR, LEASE, Held, Known, Name, Reference
+from faultline.store.pool import Store
+from proof.properties.ground import BEGINNING, PropertyDatabase
+from proof.properties.reference import CRASHES_MAX, KEY_FOR, LEASE, Known, Name, Reference, ReferenceLease
 
 T = TypeVar("T")
 
 QUEUES: Final = ("one", "two")
 LEASES_MAX: Final = 12
-"""How far back a stale call may reach: further back than a few leases nothing new is to be found."""
+"""How far back a stale call may reach: older leases show nothing new."""
 
 ROUNDS_MAX: Final = 10
 """Within so many rounds of the watchdog and a worker, hours apart, everything must have ended."""
@@ -41,9 +41,9 @@ some_place = st.integers(0, 100)
 
 
 class Machine(RuleBasedStateMachine):
-    """One history. `ground` is set by whoever makes the class for a run."""
+    """One history. `ground` is set by the code that makes the class for a run."""
 
-    ground: Ground
+    ground: PropertyDatabase
     audit_every = 4
     """After how many steps the audit is asked; its questions are most of what a step costs."""
 
@@ -51,7 +51,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.ground.clear()
         self.told = Reference(BEGINNING)
-        self.leases: list[Held] = []
+        self.leases: list[ReferenceLease] = []
         self.steps = 0
 
     def run(self, call: Call[T]) -> T:
@@ -131,7 +131,7 @@ class Machine(RuleBasedStateMachine):
             self.leases.append(self.told.claim(row.id, row.token, claim))
         self.seen("claims", len(rows))
 
-    def _lease(self, place: int) -> Held:
+    def _lease(self, place: int) -> ReferenceLease:
         recent = self.leases[-LEASES_MAX:][::-1]
         return recent[place % len(recent)]
 
@@ -143,16 +143,16 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self._held())
     @rule(place=some_place, spoil=st.sampled_from(("claim", "token")))
     def settle_wrongly(self, place: int, spoil: str) -> None:
-        """By every verb: none of them may look at two values and pass over the third."""
+        """By every verb: each must check all three values."""
         held = self._held()
         for verb in VERBS:
             self._settle(_spoiled(held[place % len(held)], spoil), verb, timedelta(0))
 
-    def _held(self) -> list[Held]:
-        """The leases that are no mere belief."""
+    def _held(self) -> list[ReferenceLease]:
+        """The leases that still hold."""
         return [held for held in self.leases if self.told.holds(held)]
 
-    def _settle(self, held: Held, verb: str, delay: timedelta) -> None:
+    def _settle(self, held: ReferenceLease, verb: str, delay: timedelta) -> None:
         fits = self.told.holds(held)
         try:
             if verb == "complete":
@@ -168,7 +168,7 @@ class Machine(RuleBasedStateMachine):
         self.told.settle(held, verb, delay)
         self.seen(f"{verb} went through")
 
-    def _commit(self, held: Held) -> None:
+    def _commit(self, held: ReferenceLease) -> None:
         """A row of the user's and the success, in one transaction: both, or neither."""
         with self.ground.conn.transaction():
             self.ground.conn.execute(
@@ -198,7 +198,7 @@ class Machine(RuleBasedStateMachine):
         )
         self.seen("stale writes refused", len(wrong))
 
-    def _effects_of(self, through: list[Held]) -> None:
+    def _effects_of(self, through: list[ReferenceLease]) -> None:
         for held in through:
             self.ground.conn.execute(
                 "insert into still.effects values (%s, %s, %s, 'work')", [held.job_id, held.token, held.claim]
@@ -227,7 +227,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(verb=st.sampled_from(("complete", "bury", "crash_alone", "drop_claimed")))
     def a_key_ends_with_its_window(self, verb: str) -> None:
-        """However its job ended: asked for again, the same key is another job."""
+        """After its job has ended in any way, the same key gives another job."""
         self.enqueue_keyed("two", "a", 1)
         self.claim(("two",), 3)
         named = [held for held in self._held() if self.told.jobs[held.job_id].key is not None]
@@ -240,7 +240,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(by=some_time, then=st.sampled_from(("watchdog", "watchdog", "key", "")))
     def time_passes(self, by: timedelta, then: str) -> None:
-        """And somebody who waited for it acts."""
+        """Then a caller that waited for it acts."""
         self.ground.move(by)
         self.told.now += by
         if then == "watchdog":
@@ -336,7 +336,7 @@ class Machine(RuleBasedStateMachine):
             self.run(calls.promote())
             rows = self.run(calls.claim(QUEUES, 1000, lease=LEASE, claim=(claim := uuid4())))
             for row in rows:
-                self._commit(Held(row.id, row.token, claim))
+                self._commit(ReferenceLease(row.id, row.token, claim))
         assert not self._waiting(), f"Drains: {self._waiting()} after {ROUNDS_MAX} rounds"
         self.ground.walk()
         self.ground.audit(set(self.told.jobs), bound=timedelta(minutes=2))
@@ -346,20 +346,20 @@ class Machine(RuleBasedStateMachine):
         return [job_id for job_id, (state, *_) in sights if state in ("queued", "running")]
 
 
-def _lease(held: Held) -> Lease:
+def _lease(held: ReferenceLease) -> Lease:
     return Lease(held.job_id, held.token, held.claim, LEASE.total_seconds(), 0.0)
 
 
-def _spoiled(held: Held, spoil: str) -> Held:
+def _spoiled(held: ReferenceLease, spoil: str) -> ReferenceLease:
     """The same lease with one value wrong: what a guess, a mix-up or a reissued number would show."""
     if spoil == "claim":
-        return Held(held.job_id, held.token, UUID(int=held.claim.int ^ 1))
+        return ReferenceLease(held.job_id, held.token, UUID(int=held.claim.int ^ 1))
     if spoil == "token":
-        return Held(held.job_id, held.token + 1, held.claim)
+        return ReferenceLease(held.job_id, held.token + 1, held.claim)
     return held
 
 
-def _settling(held: Held, verb: str, delay: timedelta) -> Call[Any]:
+def _settling(held: ReferenceLease, verb: str, delay: timedelta) -> Call[Any]:
     lease = _lease(held)
     match verb:
         case "fail":

@@ -16,11 +16,11 @@ from faultline.retry import Again, Exponential
 
 MACHINE: Final = "the machine"
 Edit = tuple[str, str, str]
-"""A function, what its source says, and what it says instead."""
+"""A function, a text of its source, and the replacement."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mutant:
+class PropertyMutant:
     """What is broken, and the property that must notice."""
 
     name: str
@@ -90,56 +90,64 @@ def _results_in_ascii() -> AbstractContextManager[Any]:
 
 
 OF_THE_MACHINE: Final = (
-    Mutant(
+    PropertyMutant(
         "complete does not ask for the claim", MACHINE, (("complete", "and job.claim = complete.claim", ""),)
     ),
-    Mutant(
+    PropertyMutant(
         "complete does not ask for the token", MACHINE, (("complete", "and job.token = complete.token", ""),)
     ),
-    Mutant("the fence does not ask for the claim", MACHINE, (("fence", "and job.claim = fence.claim", ""),)),
-    Mutant("a release keeps the attempt", MACHINE, (("give_back", "held.attempt - 1", "held.attempt"),)),
-    Mutant(
+    PropertyMutant(
+        "the fence does not ask for the claim", MACHINE, (("fence", "and job.claim = fence.claim", ""),)
+    ),
+    PropertyMutant(
+        "a release keeps the attempt", MACHINE, (("give_back", "held.attempt - 1", "held.attempt"),)
+    ),
+    PropertyMutant(
         "the last attempt is not the last",
         MACHINE,
         (("put_back", "ended.attempt >= ended.max_attempts", "ended.attempt > ended.max_attempts"),),
     ),
-    Mutant(
+    PropertyMutant(
         "a crash alone is not held against a job",
         MACHINE,
         (("crash", "case when times >= crash.max_crashes", "case when false"),),
     ),
-    Mutant("reap does not count the crash", MACHINE, (("reap", "crashed => true", "crashed => false"),)),
-    Mutant(
+    PropertyMutant(
+        "reap does not count the crash", MACHINE, (("reap", "crashed => true", "crashed => false"),)
+    ),
+    PropertyMutant(
         "reap takes what has not run out",
         MACHINE,
         (("reap", "job.lease_until < moment", "job.lease_until <= moment + interval '5 seconds'"),),
     ),
-    Mutant(
+    PropertyMutant(
         "a beat may shorten a lease", MACHINE, (("heartbeat", "greatest(job.lease_until, ", "greatest("),)
     ),
-    Mutant(
+    PropertyMutant(
         "a beat moves the hard deadline",
         MACHINE,
         (("heartbeat", "heartbeat.lease), job.deadline_at)", "heartbeat.lease))"),),
     ),
-    Mutant(
+    PropertyMutant(
         "promote does not wait for the moment",
         MACHINE,
         (("promote", "job.run_at <= moment", "job.run_at <= moment + interval '1 minute'"),),
     ),
-    Mutant("a claim takes from a paused queue", MACHINE, (("claim", "and not lane.paused", ""),)),
-    Mutant(
+    PropertyMutant("a claim takes from a paused queue", MACHINE, (("claim", "and not lane.paused", ""),)),
+    PropertyMutant(
         "a claim keeps the token it finds",
         MACHINE,
         (("claim", "greatest(number, job.token + 1)", "greatest(job.token, 1)"),),
     ),
-    Mutant(
+    PropertyMutant(
         "the key of a dead job never lapses",
         MACHINE,
         (("put_back", "judged.key is not null and judged.dies_of is not null", "false"),),
     ),
-    Mutant("any job can be replayed", MACHINE, (("replay", "if place <> 'dead' then", "if false then"),)),
-    Mutant(
+    PropertyMutant(
+        "any job can be replayed", MACHINE, (("replay", "if place <> 'dead' then", "if false then"),)
+    ),
+    PropertyMutant(
         "a key lapses while its job lives",
         MACHINE,
         (
@@ -147,61 +155,67 @@ OF_THE_MACHINE: Final = (
             ("take_key", "named.until < moment;", "true;"),
         ),
     ),
-    Mutant(
+    PropertyMutant(
         "a key outlives its window", MACHINE, (("take_key", "if held.until < moment then", "if false then"),)
     ),
-    Mutant(
+    PropertyMutant(
         "a key names whatever was asked first",
         MACHINE,
         (("take_key", "elsif held.request <> take_key.request then", "elsif false then"),),
     ),
-    Mutant(
+    PropertyMutant(
         "outcome does not ask for the claim", MACHINE, (("outcome", "and entry.claim = outcome.claim", ""),)
     ),
 )
 
 OF_THE_REST: Final = (
-    Mutant(
+    PropertyMutant(
         "the exponent is not capped",
         "a delay stays between nothing and its cap",
         broken=_delay(_exponent_not_capped),
     ),
-    Mutant("the attempts wrap around", "a later attempt waits no less", broken=_delay(_wraps_around)),
-    Mutant("jitter lengthens", "jitter only shortens and by its fraction", broken=_delay(_jitter_lengthens)),
-    Mutant(
+    PropertyMutant("the attempts wrap around", "a later attempt waits no less", broken=_delay(_wraps_around)),
+    PropertyMutant(
+        "jitter lengthens", "jitter only shortens and by its fraction", broken=_delay(_jitter_lengthens)
+    ),
+    PropertyMutant(
         "half seconds are lost in the row",
         "a stored policy is read back as it was",
         broken=_half_seconds_lost,
     ),
-    Mutant("a policy is trusted", "a policy of the users own cannot break the retry", broken=_policy_trusted),
-    Mutant(
+    PropertyMutant(
+        "a policy is trusted", "a policy of the users own cannot break the retry", broken=_policy_trusted
+    ),
+    PropertyMutant(
         "the crash delay has no cap",
         "a crash delay grows to five minutes",
         (("crash_delay", "interval '5 minutes'", "interval '10 years'"),),
     ),
-    Mutant("numbers travel as floats", "args come back from json", broken=_numbers_as_floats),
-    Mutant("results are kept as ASCII", "a result is json that says the same", broken=_results_in_ascii),
-    Mutant(
+    PropertyMutant("numbers travel as floats", "args come back from json", broken=_numbers_as_floats),
+    PropertyMutant(
+        "results are kept as ASCII", "a result is json that says the same", broken=_results_in_ascii
+    ),
+    PropertyMutant(
         "args are cut at the door",
         "args come back from postgresql",
         (("claim", "job.args::text,", "(job.args::jsonb - 'share')::text,"),),
     ),
-    Mutant(
+    PropertyMutant(
         "a key does not look at the args",
         "one key is one request",
         (("enqueue_keyed", "ask.args::jsonb::text", "''"),),
     ),
-    Mutant(
+    PropertyMutant(
         "a key looks at the text",
         "one key is one request",
         (("enqueue_keyed", "ask.args::jsonb::text", "ask.args::text"),),
     ),
-    Mutant(
+    PropertyMutant(
         "the epoch does not rise",
         "tokens grow over any sequence",
         (("epoch", "return (known.base + known.timeline - 1) << 40;", "return 0;"),),
     ),
-    Mutant(
+    PropertyMutant(
         "a claim does not look at the row's last token",
         "tokens grow over any sequence",
         (("claim", "greatest(number, job.token + 1)", "number"),),

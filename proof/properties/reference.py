@@ -18,8 +18,8 @@ WAITING: Final = ("queued", "later")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A lease as its worker remembers it, for ever."""
+class ReferenceLease:
+    """A lease as its worker remembers it, also after its end."""
 
     job_id: int
     token: int
@@ -48,8 +48,8 @@ class Known:
     ended_tokens: set[int] = field(default_factory=set)
 
     @property
-    def held(self) -> Held | None:
-        return None if self.claim is None else Held(self.id, self.token, self.claim)
+    def held(self) -> ReferenceLease | None:
+        return None if self.claim is None else ReferenceLease(self.id, self.token, self.claim)
 
     @property
     def sight(self) -> tuple[str, int, int, int, str | None, datetime | None]:
@@ -102,17 +102,17 @@ class Reference:
         ]
         return sorted(free, key=lambda job: job.priority)
 
-    def claim(self, job_id: int, token: int, claim: UUID) -> Held:
+    def claim(self, job_id: int, token: int, claim: UUID) -> ReferenceLease:
         job = self.jobs[job_id]
         job.state, job.token, job.claim, job.attempt = "running", token, claim, job.attempt + 1
         job.lease_until, job.deadline = self.now + LEASE, self.now + TIMEOUT
-        return Held(job_id, token, claim)
+        return ReferenceLease(job_id, token, claim)
 
-    def holds(self, held: Held) -> bool:
+    def holds(self, held: ReferenceLease) -> bool:
         """The fence: all three values, and the lease not over."""
         return self.jobs[held.job_id].held == held
 
-    def beat(self, held: Held, lease: timedelta) -> str:
+    def beat(self, held: ReferenceLease, lease: timedelta) -> str:
         job = self.jobs[held.job_id]
         if not self.holds(held):
             return "cancel" if job.state == "cancelled" else "lost"
@@ -121,7 +121,7 @@ class Reference:
         job.lease_until = max(job.lease_until, min(self.now + lease, job.deadline))
         return "held"
 
-    def settle(self, held: Held, verb: str, delay: timedelta) -> None:
+    def settle(self, held: ReferenceLease, verb: str, delay: timedelta) -> None:
         """End a lease that is held."""
         job = self.jobs[held.job_id]
         match verb:
@@ -141,7 +141,7 @@ class Reference:
                 ending = "snoozed" if verb == "snooze" else "released"
                 job.leave("later" if delay > timedelta(0) else "queued", ending)
 
-    def why_refused(self, held: Held) -> str:
+    def why_refused(self, held: ReferenceLease) -> str:
         job = self.jobs[held.job_id]
         if job.token > held.token:
             return "token_mismatch"
@@ -149,13 +149,13 @@ class Reference:
             return "cancelled"
         return "settled" if held.token in job.ended_tokens else "gone"
 
-    def outcome(self, held: Held) -> str:
-        """What became of a lease: it is ours, or how it ended, or no trace of it."""
+    def outcome(self, held: ReferenceLease) -> str:
+        """The outcome of a lease: still held, how it ended, or no trace of it."""
         job = self.jobs[held.job_id]
         return "running" if self.holds(held) else job.ended.get(held.claim, "gone")
 
     def reap(self) -> set[int]:
-        """Take back what has run out; a crash is a failure that nobody reported."""
+        """Take back what has run out; a crash is a failure without a report."""
         late = [job for job in self.jobs.values() if job.lease_until and job.lease_until < self.now]
         for job in late:
             job.crashes += 1
@@ -203,7 +203,7 @@ class Reference:
             job.leave("later", ending)
 
     def _crash(self, job: Known, delay: timedelta, *, alone: bool) -> None:
-        """Its worker lived to tell. Alone, it is dead with attempts left: one such crash is allowed here."""
+        """Its worker survived. A job alone is dead with attempts left: one such crash is allowed here."""
         job.crashes += 1
         if alone:
             self._die(job)

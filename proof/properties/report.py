@@ -22,7 +22,7 @@ SOMETIMES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PropertyCheck:
     """One property, or one mutant and the property that must notice it."""
 
     kind: str
@@ -38,7 +38,7 @@ class Line:
         return self.found == self.expected
 
 
-def table(lines: Sequence[Line]) -> Table:
+def table(lines: Sequence[PropertyCheck]) -> Table:
     """A line a check."""
     shown = Table(box=None, padding=(0, 1), title="Properties", title_justify="left", title_style="bold")
     for heading in ("", "what", "found"):
@@ -57,7 +57,7 @@ def never(counts: Counter[str]) -> list[str]:
     return [what for what in SOMETIMES if not counts[what]]
 
 
-def write(lines: Sequence[Line], counts: Counter[str], seconds: float, path: Path = REPORT) -> None:
+def write(lines: Sequence[PropertyCheck], counts: Counter[str], seconds: float, path: Path = REPORT) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     told = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -11,7 +11,7 @@ from faultline.job import NewJob
 from faultline.lease import Lease
 from faultline.store import calls
 from proof.properties.asking import asked
-from proof.properties.ground import Ground
+from proof.properties.ground import PropertyDatabase
 
 LEASE: Final = timedelta(seconds=15)
 
@@ -24,15 +24,15 @@ HAPPENS: Final = {
     " set system_identifier = system_identifier + 1, timeline = 1, started = started + interval '1 minute'",
     "the server starts again": "update still.server set started = started + interval '1 minute'",
 }
-# The worker knows of the claim, and the promoted standby does not: it, and the numbers since, were lost.
+# The worker knows of the claim; the promoted standby lost it, and the numbers since.
 LOST: Final = "a failover loses a claim"
 CLAIMS: Final = ("claim and release", "claim and fail", "claim and let it run out", "claim and roll back")
 some_acts = st.lists(st.sampled_from((*HAPPENS, LOST, *CLAIMS, *CLAIMS)), min_size=1, max_size=10)
 
 
 @asked(on_database=True, acts=some_acts)
-def tokens_grow_over_any_sequence(ground: Ground, acts: list[str]) -> None:
-    """And the number just issued is the one that the fence lets through, and no other."""
+def tokens_grow_over_any_sequence(ground: PropertyDatabase, acts: list[str]) -> None:
+    """The fence lets only the number just issued through."""
     ground.clear()
     ground.run(calls.enqueue(NewJob(task="work", args="{}", max_attempts=10_000)))
     issued: list[Lease] = []
@@ -47,7 +47,7 @@ def tokens_grow_over_any_sequence(ground: Ground, acts: list[str]) -> None:
             _note(ground, issued, act)
 
 
-def _note(ground: Ground, issued: list[Lease], act: str) -> None:
+def _note(ground: PropertyDatabase, issued: list[Lease], act: str) -> None:
     lease = _play(ground, act)
     if lease is None:
         return
@@ -57,7 +57,7 @@ def _note(ground: Ground, issued: list[Lease], act: str) -> None:
     issued.append(lease)
 
 
-def _play(ground: Ground, act: str) -> Lease | None:
+def _play(ground: PropertyDatabase, act: str) -> Lease | None:
     claim = uuid4()
     taking = calls.claim(["default"], 1, lease=LEASE, claim=claim)
     if act == "claim and roll back" or act == LOST:
@@ -75,7 +75,7 @@ def _play(ground: Ground, act: str) -> Lease | None:
     return lease
 
 
-def _end(ground: Ground, lease: Lease, act: str) -> None:
+def _end(ground: PropertyDatabase, lease: Lease, act: str) -> None:
     """Have the job free again."""
     if act == "claim and release":
         ground.run(calls.release(lease))
@@ -88,7 +88,7 @@ def _end(ground: Ground, lease: Lease, act: str) -> None:
     ground.run(calls.promote())
 
 
-def _must_be_refused(ground: Ground, old: Lease) -> None:
+def _must_be_refused(ground: PropertyDatabase, old: Lease) -> None:
     try:
         ground.run(calls.complete(old, None))
     except LeaseLost:

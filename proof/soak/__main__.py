@@ -1,6 +1,7 @@
 """`python -m proof.soak`: the suite many times, and a table of the runs."""
 
 import argparse
+import os
 import random
 import signal
 import sys
@@ -29,8 +30,9 @@ def main(words: Sequence[str] | None = None) -> int:
     asked, pytest_words = _arguments(words)
     console = Console(highlight=False, soft_wrap=True)
     clocks = _usable(console)
-    logs = asked.logs or Path(tempfile.mkdtemp(prefix="faultline-soak-"))
-    logs.mkdir(parents=True, exist_ok=True)
+    logs = asked.logs or Path(
+        tempfile.gettempdir(), f"faultline-soak-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    )
     chance, ran = random.Random(asked.seed), []
     try:
         with busy_cores(asked.busy) as busy:
@@ -39,6 +41,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 f"first seed {asked.seed}; logs in {logs}"
             )
             for number in range(1, asked.runs + 1):
+                logs.mkdir(parents=True, exist_ok=True)
                 seed, clock = chance.randrange(2**31), clocks[(number - 1) % len(clocks)]
                 wish = Wish(number, seed, clock, asked.jobs, pytest_words, logs / f"run-{number}.log")
                 ran.append(_told(wish, asked.runs, console))
@@ -63,7 +66,7 @@ def _arguments(words: Sequence[str] | None) -> tuple[argparse.Namespace, list[st
 
 
 def _usable(console: Console) -> list[Clock]:
-    """The clocks that this machine lets us set; one that it does not is named."""
+    """The clocks that this machine allows; the others are named in a message."""
     usable = []
     for clock in CLOCKS:
         if why := clock.why_not():

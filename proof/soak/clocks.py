@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 YOUNG_SECONDS: Final = 60
-"""A machine that was started a minute ago: whatever lies further back has a negative moment."""
+"""A machine that was started a minute ago: earlier moments are negative."""
 
 OLD_SECONDS: Final = 2**32
 """The largest power of two that the kernel lets a clock be set to (it refuses 2**33 and 2**40 seconds).
@@ -21,7 +21,7 @@ OFFSETS: Final = Path("/proc/self/timens_offsets")
 
 
 def _offset_here() -> int:
-    """How far our own clock is from the machine's: an offset counts from that one, however deep we are."""
+    """The distance of our clock from the machine's: an offset counts from the machine's, also when nested."""
     told = dict(line.split()[:2] for line in OFFSETS.read_text().splitlines())
     return int(told["monotonic"])
 

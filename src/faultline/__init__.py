@@ -14,7 +14,8 @@ __version__ = "0.1.0"
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from faultline.client import Faultline, Handle, Task
+    from faultline.app import Faultline
+    from faultline.client import Handle, Task
     from faultline.config import WorkerConfig
     from faultline.errors import (
         AlreadySettled,
@@ -81,9 +82,10 @@ __all__ = [
     "ignore",
 ]
 
-# Each name is loaded when it is first asked for: a pacemaker, or `faultline --help`, asks for few of them.
+# Each name is loaded when it is first used: a pacemaker, or `faultline --help`, uses few of them.
 _HOMES = {
-    "faultline.client": "Faultline Handle Task",
+    "faultline.app": "Faultline",
+    "faultline.client": "Handle Task",
     "faultline.config": "WorkerConfig",
     "faultline.errors": (
         "AlreadySettled BadArguments BadDocument BadName FaultlineError HandlerDied JobCancelled JobDead "

@@ -1,11 +1,10 @@
 """The bounds of every option of a job, checked before anything is sent.
 
-The database keeps the same bounds as CHECKs, because it has other doors. Here they fail sooner, and
+The database keeps the same bounds as CHECKs, because it has other clients. Here they fail sooner, and
 with the name of the option.
 """
 
 import re
-import unicodedata
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -27,17 +26,19 @@ KEY_CHARS_MAX: Final = 255
 TASK_CHARS_MAX: Final = 128
 QUEUE_CHARS_MAX: Final = 63
 RETRY_BYTES_MAX: Final = 8_192
-"""The rules for retrying a job, from a client that is not trusted with the database."""
+"""The rules for retrying a job, from a client without trust."""
 
-# Of a number in a document, as it is written. A double reaches from 5e-324 to 1.8e308; jsonb would take
-# 1e131071 and 1e-16383, a few bytes that are printed as kilobytes, and Python reads no whole number of over
+# The bounds on a number in a document, as written. A double reaches from 5e-324 to 1.8e308; jsonb would
+# take 1e131071 and 1e-16383, a few bytes that print as kilobytes, and Python reads no whole number of over
 # 4,300 digits.
 DIGITS_MAX: Final = 400
 """Digits in a row."""
 EXPONENT_MAX: Final = 400
-"""Either way."""
+"""In both directions."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""The characters of Unicode's categories Cc and Cs."""
 
 
 def check_task_name(name: str) -> str:
@@ -59,12 +60,21 @@ def check_queue_name(name: str) -> str:
 
 
 def with_article(noun: str) -> str:
-    """A noun as a message names it.
+    """The noun of a value in a message.
 
     >>> with_article("int"), with_article("str")
     ('an int', 'a str')
     """
     return f"{'an' if noun[:1].lower() in tuple('aeiou') else 'a'} {noun}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun in a message.
+
+    >>> counted(1, "job"), counted(1000, "job"), counted(0, "job")
+    ('1 job', '1,000 jobs', '0 jobs')
+    """
+    return f"{count:,} {noun if count == 1 else noun + 's'}"
 
 
 def _check_name(kind: str, name: object, chars_max: int) -> str:
@@ -103,11 +113,10 @@ def check_key(key: str) -> str:
         raise BadName(
             f"a key has 1 to {KEY_CHARS_MAX} characters; this one has {len(key)}. Hash a longer one"
         )
-    for char in key:
-        if unicodedata.category(char) in ("Cc", "Cs"):
-            raise BadName(
-                f"a key has no control characters and no surrogates; {key[:60]!a} contains {char!a}"
-            )
+    if found := _CONTROL.search(key):
+        raise BadName(
+            f"a key has no control characters and no surrogates; {key[:60]!a} contains {found[0]!a}"
+        )
     return key
 
 
@@ -130,7 +139,7 @@ def check_priority(priority: int) -> int:
 
 
 def check_max_attempts(max_attempts: int) -> int:
-    """How often a job may be tried, from 1 to 10,000.
+    """The largest number of attempts of a job, from 1 to 10,000.
 
     >>> check_max_attempts(5)
     5
@@ -150,7 +159,7 @@ def _whole(field: str, value: int, low: int, high: int) -> int:
 
 
 def check_max_crashes(max_crashes: int) -> int:
-    """How often a job may crash alone before it is given up, from 1 to 10,000.
+    """The number of crashes alone after which a job is given up, from 1 to 10,000.
 
     >>> check_max_crashes(3)
     3
@@ -195,7 +204,7 @@ def _between(field: str, value: timedelta, low: timedelta, high: timedelta) -> t
 
 
 def _as_timedelta(value: object) -> str:
-    """How to write it: a bare number most likely meant seconds."""
+    """The spelling to use: a bare number most likely meant seconds."""
     seconds = value if isinstance(value, int | float) and not isinstance(value, bool) else 30
     return f"timedelta(seconds={seconds})"
 

@@ -1,4 +1,4 @@
-"""Settings: where they come from, and which of them do not go together."""
+"""Settings: their sources, and the rules between them."""
 
 import logging
 import os
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from faultline.bounds import check_lease_for, check_queue_name, check_timeout
 from faultline.durations import format_duration
@@ -21,12 +21,23 @@ JOBS_MAX_MAX: Final = 10_000
 SUSPECTS_MAX: Final = 4
 
 FROM_LEASE: Final = timedelta.min
-"""As the default of a setting: work it out from `lease_for`."""
+"""The default of a setting that is computed from `lease_for`."""
+
+
+PREFIX: Final = "FAULTLINE_"
+SETTINGS: Final = tuple(
+    PREFIX + name
+    for name in (
+        "DSN", "POOLER", "LOG", "DEBUG", "ALIVE_FILE", "SERVER", "API_KEY", "API_KEY_FILE", "TLS_CA",
+        "TLS_CERT", "TLS_KEY", "PG_BIN", "FAILPOINTS", "FAILPOINTS_ONCE",
+    )
+)  # fmt: skip
+"""Every environment variable that Faultline reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What every part needs: how to reach the database, and how loudly to speak.
+    """The settings of every part: how to reach the database, and the level of the log.
 
     >>> Settings.read(environment={"FAULTLINE_DSN": "postgresql://app:secret@db/shop"}).pooler
     'auto'
@@ -34,11 +45,13 @@ class Settings:
 
     dsn: str | None = field(default=None, repr=False)
     pooler: Pooler = "auto"
-    """What stands before the database; `auto` finds out when it first connects."""
+    """The pooler before the database; `auto` finds out at the first connection."""
     log: str = "info"
 
     def __post_init__(self) -> None:
         check_dsn(self.dsn)
+        if self.dsn is not None:
+            object.__setattr__(self, "dsn", trimmed(self.dsn))
         if self.pooler not in ("auto", "none", "transaction"):
             raise ConfigError(f"FAULTLINE_POOLER is `auto`, `none` or `transaction`; got {self.pooler!r}")
         if self.log.upper() not in logging.getLevelNamesMapping():
@@ -53,10 +66,13 @@ class Settings:
         environment: Mapping[str, str] = os.environ,
     ) -> "Settings":
         """Arguments first, then FAULTLINE_DSN, FAULTLINE_POOLER and FAULTLINE_LOG, then the defaults."""
-        if dsn == "":
+        if isinstance(dsn, str) and not dsn.strip():
             raise ConfigError("dsn is empty; give one, or leave it out for that in FAULTLINE_DSN")
+        named = environment.get("FAULTLINE_DSN") if dsn is None else dsn
+        if isinstance(named, str) and not named.strip():
+            raise ConfigError("FAULTLINE_DSN is empty; name a database in it, or unset it")
         return cls(
-            dsn=dsn or environment.get("FAULTLINE_DSN") or None,
+            dsn=named,
             pooler=cast(Pooler, pooler or environment.get("FAULTLINE_POOLER") or "auto"),
             log=log or environment.get("FAULTLINE_LOG") or "info",
         )
@@ -69,17 +85,22 @@ class Settings:
     def require_dsn(self) -> str:
         """The DSN, or a ConfigError that says how to give one."""
         if self.dsn is None:
+            meant = [
+                no_setting(name, "FAULTLINE_DSN")
+                for name, meant in mistyped().items()
+                if meant == "FAULTLINE_DSN"
+            ]
             raise ConfigError(
                 "no database was named: set FAULTLINE_DSN, such as postgresql://user@host/database, pass "
                 "dsn=... (--dsn on the command line), or run `faultline dev`, which brings its own and "
-                "prints its DSN"
+                f"prints its DSN{''.join(f'. {said}' for said in meant)}"
             )
         return self.dsn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
-    """How one worker works; settings that depend on each other are checked together.
+    """The settings of one worker, checked together.
 
     >>> config = WorkerConfig(queues={"billing": 5, "mail": None}, lease_for=timedelta(seconds=3))
     >>> config.heartbeat_every, config.tick
@@ -96,14 +117,14 @@ class WorkerConfig:
     suspects_max: int = 0
     """Processes for jobs that crashed before and now run alone; 0 means four, never more than `jobs_max`."""
     recycle_after: int = 1000
-    """How many jobs a child process runs before another takes its place."""
+    """The number of jobs after which a child process is replaced."""
     lease_for: timedelta = DEFAULT_LEASE
     heartbeat_every: timedelta = FROM_LEASE
     tick: timedelta = FROM_LEASE
     poll_every: timedelta = timedelta(milliseconds=250)
-    """How often a worker with nothing to do looks for work, while no wake-up can reach it."""
+    """The poll interval of an idle worker while no wake-up can reach it."""
     idle_poll_every: timedelta = timedelta(seconds=10)
-    """The same while wake-ups reach it: what comes without one is announced by the leading watchdog."""
+    """The same while wake-ups reach it: the leading watchdog announces due jobs that come without one."""
     prefetch_for: timedelta = timedelta(milliseconds=100)
     buffer_max: int = 2_000
     settle_batch: int = 250
@@ -111,11 +132,34 @@ class WorkerConfig:
     grace: timedelta = timedelta(seconds=25)
     timeout: timedelta = timedelta(hours=1)
 
+    if not TYPE_CHECKING:  # a type checker knows the settings
+
+        def __new__(cls, **settings):
+            """Refuse a name that is no setting, with the one that may be meant."""
+            for name in settings:
+                if name not in cls.__dataclass_fields__:
+                    raise ConfigError(_no_option(name, list(cls.__dataclass_fields__)))
+            return object.__new__(cls)
+
     def __post_init__(self) -> None:
+        self._check_types()
         self._fill_in()
         self._check_queues()
         self._check_counts()
         self._check_times()
+
+    def _check_types(self) -> None:
+        for name, value in ((name, getattr(self, name)) for name in self.__dataclass_fields__):
+            wanted = type(self.__dataclass_fields__[name].default)
+            if wanted is timedelta and not isinstance(value, timedelta):
+                raise ConfigError(f"{name} is a timedelta, such as timedelta(seconds=15); got {value!r}")
+        if not isinstance(self.queues, Mapping):
+            raise ConfigError(
+                "queues names each queue with the most jobs of it to run at once, or None: "
+                f'{{"billing": 5, "mail": None}}; got {self.queues!r:.100}'
+            )
+        if isinstance(self.jobs_max, bool) or not isinstance(self.jobs_max, int):
+            _count("jobs_max", self.jobs_max, JOBS_MAX_MAX)
 
     def _fill_in(self) -> None:
         set_once = object.__setattr__
@@ -138,6 +182,10 @@ class WorkerConfig:
             raise ConfigError("queues is empty, so this worker would have nothing to do; name at least one")
         for name, limit in self.queues.items():
             check_queue_name(name)
+            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
+                raise ConfigError(
+                    f"queue {name}: at most how many jobs at once is a whole number; got {limit!r}"
+                )
             if limit is not None and limit < 1:
                 raise ConfigError(
                     f"queue {name} may run {limit} jobs at once, so it would stand still; give it 1 or more, "
@@ -184,8 +232,15 @@ class WorkerConfig:
             )
 
 
+def _no_option(name: str, known: list[str]) -> str:
+    from faultline.suggest import did_you_mean  # a mistake is rare, and a pacemaker need not load it
+
+    hint = did_you_mean(name, known) or "."
+    return f"WorkerConfig has no setting {name[:60]!a}{hint} It has {', '.join(known)}"
+
+
 def _cpus() -> int:
-    """Those this process may use, which in a container are fewer than the machine has."""
+    """The CPUs that this process may use: fewer than the machine's in a container."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
@@ -195,7 +250,7 @@ def _count(name: str, value: int, highest: int) -> None:
 
 
 def read_queues(words: Iterable[str]) -> dict[str, int | None]:
-    """Queues as written on a command line: `billing`, or `billing=5` for at most five at once.
+    """Queues as on a command line: `billing`, or `billing=5` for at most five at once.
 
     >>> read_queues(["billing=5", "mail"])
     {'billing': 5, 'mail': None}
@@ -214,8 +269,38 @@ def read_queues(words: Iterable[str]) -> dict[str, int | None]:
     return queues
 
 
+def mistyped(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Variables that are no setting, with the setting of nearly the same name.
+
+    By a letter more or less at most: Kubernetes itself sets FAULTLINE_PORT for a service called faultline.
+
+    >>> mistyped({"FAULTLINE_DNS": "dbname=shop", "FAULTLINE_PORT": "tcp://10.0.0.7:8000"})
+    {'FAULTLINE_DNS': 'FAULTLINE_DSN'}
+    """
+    from faultline.suggest import close_to  # a mistake is rare, and a pacemaker need not load it
+
+    found: dict[str, str] = {}
+    words = [name.removeprefix(PREFIX) for name in SETTINGS]
+    for name in environment:
+        if name not in SETTINGS and name.upper().startswith(PREFIX):
+            word = name.upper().removeprefix(PREFIX)
+            near = [known for known in close_to(word, words) if abs(len(known) - len(word)) <= 1]
+            if near:
+                found[name] = PREFIX + near[0]
+    return found
+
+
+def no_setting(name: str, meant: str) -> str:
+    """The message about a variable whose name is nearly that of a setting.
+
+    >>> no_setting("FAULTLINE_DNS", "FAULTLINE_DSN")
+    'FAULTLINE_DNS is no setting; did you mean FAULTLINE_DSN?'
+    """
+    return f"{name[:60]} is no setting; did you mean {meant}?"
+
+
 def check_dsn(dsn: str | None) -> None:
-    """Refuse what no libpq could read as the address of a PostgreSQL, in words of our own.
+    """Refuse a DSN that no libpq could read, in words of our own.
 
     >>> check_dsn("postgresql://app@db/shop")
     """
@@ -223,7 +308,12 @@ def check_dsn(dsn: str | None) -> None:
         return
     if not isinstance(dsn, str):
         raise ConfigError(
-            f"a DSN is a str, such as postgresql://user@host/database; got a {type(dsn).__name__}"
+            f"a DSN is a str, such as postgresql://user@host/database; got one of type {type(dsn).__name__}"
+        )
+    if dsn.lstrip()[:1] in ("'", '"'):
+        raise ConfigError(
+            "the DSN begins with a quote; in an env file or a manifest no shell takes quotes away: "
+            "leave the quotes out"
         )
     scheme, found, rest = dsn.strip().partition("://")
     if not found or "=" in scheme or scheme in ("postgresql", "postgres"):
@@ -241,12 +331,22 @@ def check_dsn(dsn: str | None) -> None:
     )
 
 
+def trimmed(dsn: str) -> str:
+    """A DSN without the blanks around it; at the end of pairs they stay, since `\\ ` may end a password.
+
+    >>> trimmed(" postgresql://db/shop\\n"), trimmed(" host=db ")
+    ('postgresql://db/shop', 'host=db ')
+    """
+    begun = dsn.lstrip()
+    return begun.rstrip() if "://" in begun.split("=", 1)[0] else begun
+
+
 _SHOWN: Final = ("user", "host", "hostaddr", "port", "dbname")
 _PAIR: Final = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s'\\]|\\.)*)(?:\s+|$)")
 
 
 def redact(dsn: str) -> str:
-    """A DSN as it may be shown: no password, no options; what cannot be read is not shown at all.
+    """A DSN that is safe to show: no password, no options; an unreadable one is not shown at all.
 
     >>> redact("postgresql://app:secret@db:5432/shop?options=-csearch_path%3Dx")
     'postgresql://app@db:5432/shop'

@@ -1,4 +1,4 @@
-"""Durations as people write them: `250ms`, `90s`, `1h30m`, `2d`, or ISO 8601 `PT1H30M`."""
+"""Durations in common notation: `250ms`, `90s`, `1h30m`, `2d`, or ISO 8601 `PT1H30M`."""
 
 import re
 from datetime import timedelta

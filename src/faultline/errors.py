@@ -2,7 +2,7 @@
 
     FaultlineError
     ├── ConfigError             settings that cannot work, alone or together
-    ├── InputError              refused at the door; no row changed
+    ├── InputError              refused before any write; no row changed
     │   ├── BadArguments            they do not fit the task's signature
     │   ├── BadName                 a task, queue, key or step name outside the rules
     │   ├── OutOfBounds             a number, time or duration past its limit
@@ -28,7 +28,7 @@
     ├── NotAuthenticated        the server does not know who is calling
     ├── NotAllowed              the server knows who is calling, and they may not do this
     ├── DatabaseError           PostgreSQL is there, or not, but cannot serve us
-    │   ├── CannotConnect           wrong address, wrong password, nobody listening
+    │   ├── CannotConnect           wrong address, wrong password, no server listening
     │   │   └── OldPrimary              it takes writes, but a newer server was seen
     │   ├── SchemaMissing           Faultline has not been installed in this database
     │   ├── SchemaOutdated          the database is older than this program
@@ -54,7 +54,7 @@ LossReason = Literal["token_mismatch", "settled", "cancelled", "gone", "not_rene
 class FaultlineError(Exception):
     """Anything Faultline raises on purpose; catch this to catch them all.
 
-    What happened, what was kept and what to do next is said by each of the errors below it.
+    The errors below it each say what happened, what was kept and what to do next.
 
     >>> try:
     ...     raise BadName("a queue name is empty; give it 1 to 63 characters")
@@ -72,9 +72,9 @@ class ConfigError(FaultlineError):
 
 
 class InputError(FaultlineError):
-    """What was handed in is outside the documented rules.
+    """A value given to Faultline is outside the documented rules.
 
-    It was refused at the door and no row changed. The message names the field and the rule.
+    It was refused before any write: no row changed. The message names the field and the rule.
     """
 
 
@@ -169,7 +169,7 @@ class HandlerDied(FaultlineError):
         super().__init__(message)
         self.signature = signature
         self.alone = alone
-        """True when nothing else had run in that process: nobody but this job can have done it."""
+        """True when nothing else had run in that process: this job alone can be the cause."""
 
 
 class AlreadySettled(FaultlineError):
@@ -191,8 +191,8 @@ class TransactionOpen(FaultlineError):
 class TransactionEnded(FaultlineError):
     """The handler itself ended the transaction it was lent, by a statement such as COMMIT or ROLLBACK.
 
-    The attempt has failed: its rows and its success can no longer go together. What was committed by hand
-    stays. Leave beginning and ending to `job.transaction`, and use `conn.transaction()` for a savepoint.
+    The attempt has failed: its rows and its success can no longer go together. Rows committed by that
+    statement stay. Leave begin and end to `job.transaction`, and use `conn.transaction()` for a savepoint.
     """
 
 
@@ -236,7 +236,8 @@ def _in_brief(error: str) -> str:
     """A stored error, cut in its middle: `info.error` has all of it."""
     lines = error.splitlines()
     if len(lines) > _LINES_MAX:
-        left_out = f"  ... {len(lines) - _LINES_MAX} lines left out; info.error has them ..."
+        more = len(lines) - _LINES_MAX
+        left_out = f"  ... {more} line{'s' if more > 1 else ''} left out; info.error has all of it ..."
         lines = [*lines[: _LINES_MAX - 6], left_out, *lines[-6:]]
     text = "\n".join(lines)
     half = _CHARS_MAX // 2
@@ -273,7 +274,7 @@ class JobDead(JobEnded):
 class JobCancelled(JobEnded):
     """The job awaited was cancelled, so it has no result.
 
-    Nothing it did in `job.transaction` was committed. Enqueue it anew if it is wanted after all.
+    Nothing it did in `job.transaction` was committed. Enqueue it again if it is wanted after all.
     """
 
     def __str__(self) -> str:
@@ -292,7 +293,7 @@ class ResultNotKept(FaultlineError):
 class WaitTimeout(FaultlineError, TimeoutError):
     """The job awaited has not ended within the time given.
 
-    The job goes on as if nobody had waited. Wait again with the same handle, or look at `info()`.
+    The job goes on, unaffected by the wait. Wait again with the same handle, or look at `info()`.
     """
 
 
@@ -314,7 +315,7 @@ class SyncInAsync(FaultlineError):
 class NotAuthenticated(FaultlineError):
     """No API key was shown, or one that opens nothing: unknown, expired or revoked.
 
-    Nothing was done. Which of them it was is not said, so that a guess learns nothing: make a key with
+    Nothing was done. The message does not say which, so that a guess learns nothing: make a key with
     `faultline keys create`, and send it in the header, never in the URL.
     """
 
@@ -334,7 +335,7 @@ class DatabaseError(FaultlineError):
 
 
 class CannotConnect(DatabaseError):
-    """No connection could be made: wrong address, wrong password, or nobody is listening.
+    """No connection could be made: wrong address, wrong password, or no server is listening.
 
     Nothing was sent. Check FAULTLINE_DSN and that the server runs; `faultline doctor` tries it for you.
     """

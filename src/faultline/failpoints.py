@@ -24,7 +24,7 @@ NAMES: Final = (
     # the client
     "enqueue.sending",
     "enqueue.sent",
-    # the feeder, and a runner
+    # the claimer, and the executor
     "claim.sending",
     "claimed",
     "started",
@@ -53,15 +53,15 @@ NAMES: Final = (
 )
 
 EXIT_CODE: Final = 86
-"""What `exit` leaves behind; unlike 0, 1 and 2 it cannot be mistaken for anything else."""
+"""The exit code of `exit`; unlike 0, 1 and 2 it cannot be mistaken for another end."""
 
 companions: list[int] = []
-"""Processes that `freeze` stops together with this one: the pacemaker, or it would go on beating."""
+"""Processes that `freeze` stops together with this one: the pacemaker, which would go on beating."""
 
 worker: int | None = None
-"""In a child process its worker: but for the child's own points, what strikes the child strikes both.
+"""In a child process, its worker: except at the child's own points, a fault stops both.
 
-A worker whose handler reaches its commit is killed there, wherever it has that handler run.
+A worker whose handler reaches its commit is killed there, in whichever process the handler runs.
 """
 
 _armed: dict[str, tuple[Action | Callable[[], None], bool]] = {}
@@ -70,14 +70,14 @@ _once: Path | None = None
 
 
 def are_armed() -> bool:
-    """Whether any of them is: then everything goes its ordinary way, past the places it names."""
+    """Whether any point is armed: then the ordinary code runs, without shortcuts past the points."""
     return bool(_armed)
 
 
-def reach(name: str) -> None:
+def failpoint(name: str) -> None:
     """Say that this place was reached; does nothing unless a drill armed it.
 
-    >>> reach("commit.sending")
+    >>> failpoint("commit.sending")
     """
     if _armed:
         _fire(name)
@@ -87,7 +87,7 @@ def arm(text: str) -> None:
     """Arm the fail points named in `text`, and disarm all others.
 
     >>> arm("started=raise")
-    >>> reach("started")
+    >>> failpoint("started")
     Traceback (most recent call last):
     RuntimeError: fail point started
     >>> arm("")
@@ -99,10 +99,10 @@ def arm(text: str) -> None:
 
 
 def bring(name: str, act: Callable[[], None]) -> None:
-    """Have something of the drill's own done whenever this place is reached, whatever else is armed.
+    """Call a function of the drill whenever this place is reached, whatever else is armed.
 
     >>> bring("started", lambda: print("here"))
-    >>> reach("started")
+    >>> failpoint("started")
     here
     >>> _ = _brought.pop("started"), arm("")
     """
@@ -165,11 +165,11 @@ def _send_to_worker(name: str, number: signal.Signals) -> None:
 
 
 def _is_first(trace: Path) -> bool:
-    """Leave a trace of this process, unless another was here before."""
+    """Leave a trace of this process, unless another process left one before."""
     draft = trace.with_name(f".{trace.name}.{os.getpid()}")
     draft.write_text(f"{os.getpid()}\n{' '.join(sys.orig_argv)}")
     try:
-        trace.hardlink_to(draft)  # at once with what is in it, or not at all
+        trace.hardlink_to(draft)  # whole at once, or not at all
     except FileExistsError:
         return False
     finally:
@@ -178,9 +178,9 @@ def _is_first(trace: Path) -> bool:
 
 
 def freeze() -> None:
-    """Stop the companions and then this process, here, until somebody continues it."""
+    """Stop the companions and then this process, here, until a SIGCONT."""
     for pid in companions:
         os.kill(pid, signal.SIGSTOP)
-    # Addressed to this thread: a signal to the whole process may be taken by another thread, and
-    # this one would run on for a moment, far enough to send the very statement it should hold back.
+    # Addressed to this thread: another thread may take a signal to the whole process, and this one would
+    # run on for a moment, far enough to send the very statement that it should hold back.
     signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)

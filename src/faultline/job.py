@@ -14,14 +14,14 @@ import msgspec
 from faultline.errors import BadName, FaultlineError, OutOfBounds
 from faultline.suggest import did_you_mean
 
-if TYPE_CHECKING:  # words are plain values: only the type checker follows them to the driver
+if TYPE_CHECKING:  # states are plain values: only the type checker follows the import
     from psycopg import AsyncConnection, Connection, IsolationLevel
 
 EFFECT_NAME_CHARS_MAX = 200
 
 
 class JobState(StrEnum):
-    """Where a job is. One that waits for its moment, at first or between attempts, is `queued`, too.
+    """The state of a job. One that waits for its time, at first or between attempts, is `queued`, too.
 
     >>> JobState("queued") is JobState.QUEUED
     True
@@ -35,7 +35,7 @@ class JobState(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """True of the three states in which nothing more will happen by itself."""
+        """True of the three final states."""
         return self in _ENDED
 
 
@@ -64,7 +64,7 @@ _ENDED = frozenset({JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED})
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as it is asked for; `Task.new` makes them, already checked.
+    """A job to be enqueued; `Task.new` makes them, already checked.
 
     A struct rather than a dataclass: a bulk enqueue makes them by the hundred thousand.
 
@@ -85,7 +85,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     key_for: timedelta | None = None
     trace: str | None = None
-    """The trace context it is asked for in: a W3C traceparent, and behind a blank its tracestate, if any."""
+    """The trace context of the enqueue: a W3C traceparent, and after a blank its tracestate, if any."""
 
 
 class Transaction(Protocol):
@@ -117,13 +117,13 @@ class Transaction(Protocol):
 
 
 Begin = Callable[["Job", Any, "IsolationLevel | None"], Transaction]
-"""How a worker lends `job.transaction` its connections."""
+"""The worker's way to lend its connections to `job.transaction`."""
 
 SEED_BYTES: Final = 8
 
 _MOMENT_0 = datetime(2000, 1, 1, tzinfo=UTC)
 
-# One lock for all jobs: it is taken only by the few threads that wait for a loss, and by the loss.
+# One lock for all jobs: only the few threads that wait for a loss take it, and the loss itself.
 _waiting = threading.Lock()
 
 
@@ -153,9 +153,11 @@ class Job(msgspec.Struct, eq=False, gc=False):
     """As an int: the database's own count, in microseconds since 2000. Most handlers never ask."""
     _begin: Begin | None = None
     _key_seed: bytes | None = bytes(SEED_BYTES)
-    """Random bytes of the job's own, the same in every attempt; zeros in a Job made by hand."""
+    """Random bytes of the job, the same in every attempt; zeros in a Job made without a worker."""
     _lost: bool = False
     _news: threading.Event | None = None
+    _attempt: Any = None
+    """The worker's record of the attempt, while its handler runs; kept for longer, neither would be freed."""
 
     @property
     def created_at(self) -> datetime:
@@ -187,7 +189,7 @@ class Job(msgspec.Struct, eq=False, gc=False):
         return news.wait(timeout)
 
     def _lose(self) -> None:
-        """The worker's word that the lease is gone."""
+        """The worker's call when the lease is gone."""
         with _waiting:
             self._lost = True
             if self._news is not None:
@@ -265,12 +267,12 @@ class JobInfo:
     error: str | None = None
     key: str | None = None
     damage: str | None = None
-    """What is wrong with its row, where it was changed around Faultline; nearly always None."""
+    """The fault of its row, where it was changed around Faultline; nearly always None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """One lease that ended: who held which token from when to when, and how it went.
+    """One lease that ended: its token, its begin and end, and its outcome.
 
     >>> from datetime import UTC
     >>> moment = datetime(2026, 1, 1, tzinfo=UTC)
@@ -292,7 +294,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A write the fence refused: a worker came too late, and this is the record of it.
+    """A write that the fence refused: the record of a worker that came too late.
 
     >>> from datetime import UTC
     >>> moment = datetime(2026, 1, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 
 class Held(Protocol):
-    """Whatever names a lease: the three values every write of a worker must name."""
+    """The name of a lease: the three values in every write of a worker."""
 
     @property
     def job_id(self) -> int: ...
@@ -37,7 +37,7 @@ class Lease(NamedTuple):
 
     @property
     def runs_out_at(self) -> float:
-        """The monotonic moment by which an unrenewed lease may have been taken from us."""
+        """The monotonic moment after which an unrenewed lease may belong to another worker."""
         return self.taken_at + self.lease_for
 
     @property

@@ -1,14 +1,14 @@
-"""How an attempt ended: Done, Failed, Crashed, Snooze, Cancel, Dead, or Released.
+"""How an attempt ended: Done, Failed, Crashed, Snooze, Cancel, Dead, Released, or Unserved.
 
 A handler that returns a plain value is Done, one that raises is Failed. `Snooze`, `Cancel` and
-`Dead` are words a handler says itself, returned or raised, whichever reads better where it stands.
-`Released` is the worker's own: it hands the job back with its attempt uncounted. So is `Crashed`, for an
-attempt that took its process with it.
+`Dead` are outcomes that a handler chooses itself, returned or raised, whichever reads better there.
+`Released` is the worker's own: the job goes back with its attempt uncounted. So are `Crashed`, for an
+attempt that took its process with it, and `Unserved`, for a task without a handler here.
 """
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, final
+from typing import Any, Final, final
 
 from faultline.errors import OutOfBounds
 
@@ -28,9 +28,9 @@ class Done:
 @final
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The handler raised; `delay` is how long to wait before the next attempt.
+    """The handler raised; `delay` is the wait before the next attempt.
 
-    No delay means that the database chooses, by the policy stored with the job.
+    Without a delay the job waits for a second.
 
     >>> Failed("ValueError: no such order", delay=timedelta(seconds=2)).delay.total_seconds()
     2.0
@@ -43,7 +43,7 @@ class Failed:
 @final
 @dataclass(frozen=True, slots=True)
 class Crashed:
-    """The handler took its process with it, or ate its memory; `signature` says how, in a word or two.
+    """The handler killed its process, or used up its memory; `signature` says how, in a word or two.
 
     Only a crash `alone`, in a process in which nothing else has run, counts towards `max_crashes`.
 
@@ -68,12 +68,29 @@ class Released:
     """
 
     reason: str = ""
+    delay: timedelta = timedelta(0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """This worker has no handler for the task: the job is left for a worker that has one, for a day at most.
+
+    >>> Unserved(timedelta(seconds=15)).delay.total_seconds()
+    15.0
+    """
+
+    delay: timedelta
+
+
+UNKNOWN_TASK: Final = "unknown_task"
+"""The reason of a `Released` message that stands for `Unserved` in the protocol of workers."""
 
 
 class _Said(Exception):
-    """A word a handler may return or raise.
+    """An outcome that a handler may return or raise.
 
-    Frozen like the other outcomes, but by hand: a frozen dataclass would also refuse the
+    Frozen like the other outcomes, but with code of its own: a frozen dataclass would also refuse the
     `__traceback__` that `contextlib` sets on an exception it re-raises.
     """
 
@@ -160,15 +177,27 @@ class Dead(_Said):
     ('the account is closed', 'Dead, and no reason was given')
     """
 
-    __match_args__ = ("reason",)
-    args: tuple[str]
+    __match_args__ = ("reason", "error")
+    args: tuple[str] | tuple[str, str]
 
-    def __init__(self, reason: str = "") -> None:
-        super().__init__(reason or "Dead, and no reason was given")
+    def __init__(self, reason: str = "", error: str | None = None) -> None:
+        """`error` is kept with the job in place of the reason: a traceback, say."""
+        said = reason or "Dead, and no reason was given"
+        super().__init__(*((said,) if error is None else (said, error)))
 
     @property
     def reason(self) -> str:
         return self.args[0]
 
+    @property
+    def error(self) -> str | None:
+        return self.args[1] if len(self.args) == 2 else None
 
-Outcome = Done | Failed | Crashed | Snooze | Cancel | Dead | Released
+    def __str__(self) -> str:
+        return self.reason
+
+
+Outcome = Done | Failed | Crashed | Snooze | Cancel | Dead | Released | Unserved
+
+HANDLER_OUTCOMES: Final = (Snooze, Cancel, Dead)
+"""Those that a handler returns or raises by name."""

@@ -1,7 +1,7 @@
 """When to try again: the number of the attempt and its error in, a decision out. Pure.
 
 A policy is any callable `(attempt, error) -> timedelta | None`; None means give up. `Exponential` and
-`Constant` are ready-made ones that can also be stored with a job. `Retry` adds a word for each class
+`Constant` are ready-made ones that can also be stored with a job. `Retry` adds a rule for each class
 of exception: another policy, `bury` or `ignore`.
 """
 
@@ -26,7 +26,7 @@ _ZERO: Final = timedelta(0)
 
 
 class RetryPolicy(Protocol):
-    """How long to wait after the attempt of this number failed with this error; None gives up.
+    """The wait after the attempt of this number failed with this error; None gives up.
 
     >>> def patient(attempt: int, error: BaseException) -> timedelta | None:
     ...     return timedelta(hours=1) if attempt < 3 else None
@@ -108,7 +108,7 @@ class Exponential:
         return self.delay(attempt)
 
     def delay(self, attempt: int, chance: Chance = random.random) -> timedelta:
-        """How long to wait after this attempt; the first attempt is number 1."""
+        """The wait after this attempt; the first attempt is number 1."""
         if not self.first:
             return _ZERO
         # The exponent is capped before it is used: 2.0 ** 1024 is already an error.
@@ -143,7 +143,7 @@ class Constant:
         return self.wait
 
     def delay(self, attempt: int, chance: Chance = random.random) -> timedelta:
-        """How long to wait after this attempt: always the same."""
+        """The wait after this attempt: always the same."""
         return self.wait
 
 
@@ -178,7 +178,7 @@ class Retry:
         object.__setattr__(self, "on", MappingProxyType(dict(self.on)))
 
     def word_for(self, error: BaseException) -> RetryPolicy | Bury | Ignore:
-        """What was said about errors of this kind, or the policy when nothing was."""
+        """The rule for errors of this kind, or the policy where there is none."""
         for kind in type(error).__mro__:
             if kind in self.on:
                 return self.on[kind]
@@ -237,7 +237,7 @@ def rules_of(retry: RetryPolicy | Retry | None) -> Retry:
 def decide(
     retry: RetryPolicy | Retry, attempt: int, error: BaseException, chance: Chance = random.random
 ) -> Decision:
-    """Say what becomes of a job whose attempt of this number failed with this error.
+    """Decide the fate of a job whose attempt of this number failed with this error.
 
     >>> decide(Exponential(jitter=0), attempt=3, error=OSError())
     Again(delay=datetime.timedelta(seconds=4), note='')

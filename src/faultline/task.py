@@ -32,7 +32,7 @@ Run = Literal["loop", "thread", "process"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """Everything a worker needs to know to run jobs of one task; `spec_of` makes it.
+    """The facts that a worker needs to run jobs of one task; `spec_of` makes it.
 
     >>> def charge(job: Job, order_id: int) -> None: ...
     >>> spec = spec_of(charge, queue="billing")
@@ -49,7 +49,7 @@ class TaskSpec:
     priority: int = 0
     max_attempts: int = MAX_ATTEMPTS
     max_crashes: int | None = MAX_CRASHES
-    """How often a job may crash alone before it dies; None: it never runs alone, only attempts count."""
+    """The number of crashes alone after which a job dies; None: it never runs alone, only attempts count."""
     retry: Retry = field(default_factory=Retry)
     timeout: timedelta | None = None
     lease_for: timedelta | None = None
@@ -60,16 +60,29 @@ class TaskSpec:
 
     def __post_init__(self) -> None:
         check_task_name(self.name)
-        check_queue_name(self.queue)
-        check_priority(self.priority)
-        check_max_attempts(self.max_attempts)
-        if self.max_crashes is not None:
-            check_max_crashes(self.max_crashes)
-        if self.timeout is not None:
-            check_timeout(self.timeout)
-        if self.lease_for is not None:
-            check_lease_for(self.lease_for)
+        _check_options(
+            self.queue, self.priority, self.max_attempts, self.max_crashes, self.timeout, self.lease_for
+        )
         object.__setattr__(self, "run", _checked_run(self.run, self.is_async, self.name))
+
+
+def _check_options(
+    queue: str,
+    priority: int,
+    max_attempts: int,
+    max_crashes: int | None,
+    timeout: timedelta | None,
+    lease_for: timedelta | None,
+) -> None:
+    check_queue_name(queue)
+    check_priority(priority)
+    check_max_attempts(max_attempts)
+    if max_crashes is not None:
+        check_max_crashes(max_crashes)
+    if timeout is not None:
+        check_timeout(timeout)
+    if lease_for is not None:
+        check_lease_for(lease_for)
 
 
 def spec_of(
@@ -93,6 +106,8 @@ def spec_of(
     >>> spec_of(ping, name="net.ping").codec.encode(("localhost",), {})
     '{"host":"localhost"}'
     """
+    # Before the handler is examined: the options were written first, and a lambda's name would hide them.
+    _check_options(queue, priority, max_attempts, max_crashes, timeout, lease_for)
     chosen = check_task_name(_own_name(handler) if name is None else name)
     _check_handler(handler, chosen)
     parameters = parameters_of(handler, chosen)
@@ -177,7 +192,7 @@ def _is_job(hint: Any) -> bool:
 
 
 class Registry:
-    """The tasks of one app by name. It never imports anything by name: what is not here does not run.
+    """The tasks of one app by name. It never imports anything by name: an unknown task does not run.
 
     >>> registry = Registry()
     >>> def charge(order_id: int) -> None: ...

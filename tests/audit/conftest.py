@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import Clock
 
 TABLES = ("active", "later", "dead", "ledger", "refusals", "keys", "lanes", "queues", "workers")
@@ -26,8 +26,7 @@ class House:
             self.db.execute(f"delete from faultline.{table}".encode())
         self.db.execute("select setval('faultline.places', 1, false), setval('faultline.tokens', 1, false)")
         self.db.execute(
-            "update faultline.rounds"
-            " set hold_until = '-infinity', gap_at = '-infinity', walked_at = '-infinity'"
+            "update faultline.rounds set hold_until = '-infinity', gap_at = '{}', walked_at = '-infinity'"
         )
         self.db.execute("update test_clock.skew set skew = '0'")
         self.db.execute("drop table if exists effects")

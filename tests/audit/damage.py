@@ -7,7 +7,7 @@ from typing import Any, Final
 import psycopg
 
 from faultline.audit import Effects
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.audit import lives, wounds
 from tests.support import Clock, enqueue
 

@@ -9,7 +9,7 @@ import pytest
 from faultline.errors import LeaseLost
 from faultline.lease import Lease
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import LEASE, NOW, SECOND, Clock, claim_many, claim_one, enqueue
 
 Life = Callable[[Store, Clock], int]
@@ -28,8 +28,8 @@ def _expire(store: Store, clock: Clock) -> None:
 
 
 def waits(store: Store, clock: Clock) -> int:
-    """Enqueued, and nobody has come for it."""
-    return enqueue(store, queue="nobody")
+    """The job is enqueued, and no worker has claimed it."""
+    return enqueue(store, queue="unserved")
 
 
 def is_scheduled(store: Store, clock: Clock) -> int:
@@ -171,14 +171,14 @@ def is_dropped_by_its_handler(store: Store, clock: Clock) -> int:
 
 
 def is_outlined(store: Store, clock: Clock) -> int:
-    store.run(calls.keep("outlined", "outline"))
+    store.run(calls.set_retention("outlined", "outline"))
     job_id = enqueue(store, queue="outlined")
     store.run(calls.complete(claim_one(store, queues=("outlined",)), None))
     return job_id
 
 
 def fails_once_and_leaves_nothing(store: Store, clock: Clock) -> int:
-    store.run(calls.keep("silent", "nothing"))
+    store.run(calls.set_retention("silent", "nothing"))
     job_id = enqueue(store, queue="silent", key=f"silent-{clock.now()}")
     store.run(calls.fail(claim_one(store, queues=("silent",)), "not yet", NOW))
     store.run(calls.promote())

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from faultline.audit import Example, Report, checks, examine
+from faultline.audit import AuditReport, Counterexample, checks, examine
 from tests.audit.conftest import House
 from tests.audit.damage import DAMAGES, Damage
 
@@ -54,9 +54,9 @@ def test_damage_is_seen_by_its_own_check_and_names_the_job(
         assert_seen(examine(house.db, **options), damage, job_id)
 
 
-def assert_seen(report: Report, damage: Damage, job_id: int) -> None:
+def assert_seen(report: AuditReport, damage: Damage, job_id: int) -> None:
     verdict = report[CHECKS[damage.check].invariant]
-    told: list[Example] = [
+    told: list[Counterexample] = [
         example
         for example in (verdict.examples if damage.sure else verdict.remarks)
         if example.check == damage.check

@@ -9,7 +9,7 @@ import pytest
 from faultline.audit import Effects, examine, walk
 from faultline.errors import InputError
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.audit import lives
 from tests.support import Clock, claim_one, contents, enqueue
 
@@ -49,7 +49,7 @@ def test_the_walk_sees_every_range_and_steps_over_empty_ones(
 ):
     monkeypatch.setattr(walk, "RANGE_IDS", 10)
     for _ in range(25):
-        enqueue(store, queue="nobody")
+        enqueue(store, queue="unserved")
     db.execute("select setval('faultline.places', 5000000)")
     lost = lives.waits_for_its_retry(store, clock)
     db.execute("delete from faultline.later where id = %s", [lost])
@@ -64,7 +64,7 @@ def test_the_walk_sees_every_range_and_steps_over_empty_ones(
 
 
 def test_all_counterexamples_are_counted_and_the_first_are_told(db: Db, store: Store):
-    db.execute("select faultline.enqueue('t', queue => 'nobody') from generate_series(1, 50)")
+    db.execute("select faultline.enqueue('t', queue => 'unserved') from generate_series(1, 50)")
     db.execute("update faultline.active set lane = 77")
 
     verdict = examine(db)["NothingLost"]
@@ -85,8 +85,8 @@ def test_when_the_time_is_up_the_report_is_not_complete_and_does_not_hold(db: Db
 
 def test_a_statement_that_outlasts_the_limit_is_ended(db: Db, database: str, store: Store, clock: Clock):
     lives.succeeds(store, clock)
-    with psycopg.connect(database) as somebody:
-        somebody.execute("lock table faultline.dead")
+    with psycopg.connect(database) as other:
+        other.execute("lock table faultline.dead")
 
         report = examine(db, limit=timedelta(milliseconds=300))
 
@@ -146,7 +146,7 @@ def test_a_key_that_outlives_its_job_is_no_loss(db: Db, store: Store, clock: Clo
 
 def test_a_job_whose_queue_kept_nothing_until_lately_may_be_nowhere(db: Db, store: Store, clock: Clock):
     lives.fails_once_and_leaves_nothing(store, clock)
-    store.run(calls.keep("silent", "full"))
+    store.run(calls.set_retention("silent", "full"))
 
     report = examine(db)
 

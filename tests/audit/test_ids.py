@@ -10,7 +10,7 @@ from faultline.audit import examine, read_ids
 from faultline.audit import ids as ids_module
 from faultline.errors import InputError
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.audit import lives
 from tests.support import Clock
 

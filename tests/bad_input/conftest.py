@@ -1,4 +1,4 @@
-"""The doors through which bad input comes, each on a database of the test's own."""
+"""The entry points that bad input reaches, each on a database of the test's own."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from faultline import Faultline
-from faultline.store.run import Store
-from tests.bad_input.doors import Doors
+from faultline.store.pool import Store
+from tests.bad_input.entry_points import EntryPoints
 from tests.support import contents
 
 
@@ -21,8 +21,8 @@ def app(database: str) -> Iterator[Faultline]:
 
 
 @pytest.fixture
-def doors(store: Store, db: psycopg.Connection[Any], app: Faultline) -> Doors:
-    return Doors(store, db, app)
+def entries(store: Store, db: psycopg.Connection[Any], app: Faultline) -> EntryPoints:
+    return EntryPoints(store, db, app)
 
 
 @pytest.fixture

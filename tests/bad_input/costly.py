@@ -29,6 +29,7 @@ REFUSED: Final = {
     "numbers that grow a little": _filled("1e9", 1_000_000),
     "a NUL at the end": _filled('"some text",1234', 1_000_000)[:-2] + ',"\\u0000"]}',
     "a depth at the end": _filled("1", 500_000)[:-2] + "," + "[" * 70 + "]" * 70 + "]}",
+    "objects beside each other": _filled("{}", 600_000),
     "a text that does not end": '{"a": 1e500,"' + '\\"' * 500_000,
 }
 
@@ -40,5 +41,8 @@ KEPT: Final = {
     "escapes": _filled('"\\u0041"', 900_000),
     "exponents that change nothing": _filled("1e0", 1_000_000),
     "brackets beside each other": _filled("[]", 600_000),
+    "objects within the bound": _filled('{"":0}', 699_000),
+    "objects within the bound, and a number to look at": _filled('{"":0}', 699_000)[:-2]
+    + ',1e300,"\\u0041"]}',
     "nulls": _filled("null", 800_000),
 }

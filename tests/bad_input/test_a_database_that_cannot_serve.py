@@ -11,10 +11,10 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from faultline import Faultline, errors
-from faultline.store import calls, run
+from faultline.store import calls, pool
 from faultline.store.migrate import migrate
-from faultline.store.run import AsyncStore, Store
-from faultline.store.sources import LATEST
+from faultline.store.pool import AsyncStore, Store
+from faultline.store.sql_files import LATEST
 from tests.support import enqueue, new_job
 
 SECRET = "s3cr3t-pa55"
@@ -83,7 +83,7 @@ def free_port() -> int:
 
 
 WRONG_DSNS = {
-    "nobody listens there": lambda: f"postgresql://app:{SECRET}@127.0.0.1:{free_port()}/shop",
+    "no listener there": lambda: f"postgresql://app:{SECRET}@127.0.0.1:{free_port()}/shop",
     "no such host": lambda: f"postgresql://app:{SECRET}@nowhere.invalid/shop",
     "no such socket": lambda: f"host=/nonexistent user=app password={SECRET} dbname=shop",
     "no such word": lambda: f"hots=db password={SECRET}",
@@ -283,7 +283,7 @@ def test_an_async_session_that_was_ended_is_told_as_the_server_going_away(databa
 
 
 def test_a_session_that_was_ended_while_idle_costs_no_call(database, db):
-    """The pool looks before it lends: whoever comes next hears nothing of it."""
+    """The pool checks a connection before it lends it: the next caller sees no error."""
     store = Store(database)
     enqueue(store)
     db.execute(
@@ -302,7 +302,7 @@ class TestAServerThatIsGone:
     def outage(self, monkeypatch) -> Iterator[Any]:
         from tests.promises.standby import a_primary
 
-        monkeypatch.setattr(run, "POOL_WAIT_SECONDS", 1.5)
+        monkeypatch.setattr(pool, "POOL_WAIT_SECONDS", 1.5)
         with a_primary() as private:
             migrate(private.dsn())
             yield private

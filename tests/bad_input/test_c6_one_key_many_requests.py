@@ -51,12 +51,12 @@ def test_c6_by_plain_sql_the_conflict_is_ls002(store, db):
     assert "use another key" in refusal.value.diag.message_hint
 
 
-def test_c6_by_the_python_door_the_same_request_is_the_same_job(doors):
-    first = doors.by_python(7, key="order-7")
+def test_c6_by_the_python_door_the_same_request_is_the_same_job(entries):
+    first = entries.by_python(7, key="order-7")
 
-    assert doors.by_python(7, key="order-7") == first
+    assert entries.by_python(7, key="order-7") == first
     with pytest.raises(errors.KeyConflict, match="use another key"):
-        doors.by_python(8, key="order-7")
+        entries.by_python(8, key="order-7")
 
 
 def test_c6_batches_of_the_same_keys_in_opposite_order_do_not_deadlock(store):

@@ -13,7 +13,7 @@ from faultline import errors
 from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.migrate import migrate
-from faultline.store.run import AsyncStore, Store
+from faultline.store.pool import AsyncStore, Store
 from tests.promises.standby import a_primary, a_standby_of
 from tests.support import LEASE, claim_one, enqueue, new_job
 

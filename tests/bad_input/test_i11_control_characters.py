@@ -9,7 +9,7 @@ import pytest
 from faultline import errors
 from faultline.store import calls
 from faultline.telemetry import JsonFormatter, LineFormatter, configure_logging, emit, printable
-from tests.bad_input.doors import words
+from tests.bad_input.entry_points import words
 from tests.support import NOW, claim_one, enqueue
 
 HOSTILE = {
@@ -29,11 +29,11 @@ REORDERING = {
 
 @pytest.mark.parametrize("field", ["task", "queue"])
 @pytest.mark.parametrize("case", [*HOSTILE, *REORDERING])
-def test_i11_names_of_tasks_and_queues_are_refused_and_not_echoed_raw(doors, nothing_changes, field, case):
+def test_i11_names_of_tasks_and_queues_are_refused_and_not_echoed_raw(entries, nothing_changes, field, case):
     text = {**HOSTILE, **REORDERING}[case]
 
     with nothing_changes():
-        told = doors.refusals(**{field: text})
+        told = entries.refusals(**{field: text})
 
     assert type(told["store"]) is errors.BadName
     assert type(told["sql"]) is psycopg.errors.CheckViolation
@@ -43,9 +43,9 @@ def test_i11_names_of_tasks_and_queues_are_refused_and_not_echoed_raw(doors, not
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_i11_a_key_has_no_control_characters_whatever_the_locale(doors, nothing_changes, case):
+def test_i11_a_key_has_no_control_characters_whatever_the_locale(entries, nothing_changes, case):
     with nothing_changes():
-        told = doors.refusals(key=HOSTILE[case])
+        told = entries.refusals(key=HOSTILE[case])
 
     assert type(told["store"]) is errors.BadName
     assert "a key has no control characters" in str(told["store"])
@@ -57,7 +57,7 @@ def test_i11_a_key_has_no_control_characters_whatever_the_locale(doors, nothing_
 
 @pytest.mark.parametrize("case", [*HOSTILE, *REORDERING])
 def test_i11_the_error_of_an_attempt_is_kept_as_it_was(store, case):
-    """The ledger tells what happened; making it safe to look at is the business of whoever shows it."""
+    """The ledger tells what happened; a program that shows it makes it safe to look at."""
     text = {**HOSTILE, **REORDERING}[case]
     job = enqueue(store)
     store.run(calls.fail(claim_one(store), text, NOW))

@@ -1,4 +1,4 @@
-"""I12: what it costs to check a document grows with its length, at every door, whatever stands in it."""
+"""I12: the cost to check a document grows with its length, at every entry point, whatever stands in it."""
 
 import asyncio
 import time
@@ -12,13 +12,14 @@ import psycopg
 import pytest
 
 from faultline import errors
-from faultline.api.submission import decode_many, decode_one
 from faultline.args.document import check_document
 from faultline.args.scan import Scan
 from faultline.bounds import DIGITS_MAX, EXPONENT_MAX
-from faultline.remote.conformance.talk import done
-from faultline.remote.serving import settling, translate
+from faultline.lab.conformance.scripted_worker import done
 from faultline.rpc.v1 import client_pb2, worker_pb2
+from faultline.server.grpc import messages
+from faultline.server.grpc.sessions import result_settler
+from faultline.server.http.submit.submission import decode_many, decode_one
 from faultline.store import calls
 from tests.bad_input.costly import KEPT, MIB, REFUSED, _filled, plain
 from tests.support import claim_one, enqueue, new_job
@@ -37,13 +38,13 @@ def _http_many(text: str) -> None:
 
 
 def _grpc_submit(text: str) -> None:
-    translate.new_job(client_pb2.NewJob(task="t", args=text.encode()))
+    messages.new_job(client_pb2.NewJob(task="t", args=text.encode()))
 
 
 def _grpc_settle(text: str) -> None:
     job = worker_pb2.Job(id=1, token=1, claim=uuid4().bytes)
     results = worker_pb2.Results(items=[done(job, text.encode())])
-    _, rest = asyncio.run(settling.recordable(settling.read(results, 10)))
+    _, rest = asyncio.run(result_settler.recordable(result_settler.read(results, 10)))
     if rest:
         assert rest[0].why == worker_pb2.WHY_INVALID
         raise errors.BadDocument(rest[0].problem.message)
@@ -53,7 +54,7 @@ def _python(text: str) -> None:
     check_document(text.encode(), "args")
 
 
-DOORS = {
+ENTRIES = {
     "python": _python, "http one": _http_one, "http many": _http_many, "grpc submit": _grpc_submit,
     "grpc settle": _grpc_settle,
 }  # fmt: skip
@@ -61,14 +62,18 @@ DOORS = {
 
 VERBS = ["enqueue", "complete_many", "complete", "enqueue_many", "enqueue_keyed"]
 NAMES = [*REFUSED, *KEPT]
+FEW = {
+    "a number of 20,000 digits", "zeros that are printed at length", "numbers that grow a little",
+    "rows of 308 digits in texts", "brackets beside each other", "objects beside each other",
+    "objects and a large number",
+}  # fmt: skip
 
 
-def _pairs(doors: Sequence[str]) -> list[Any]:
-    """Every document at the first door, each other door with a few of them; the rest takes minutes."""
-    few = NAMES[:: len(NAMES) // 4]
+def _pairs(entries: Sequence[str]) -> list[Any]:
+    """Every document at the first entry point, a few of them at the others; the rest takes minutes."""
     return [
-        pytest.param(door, name, marks=() if door == doors[0] or name in few else pytest.mark.long)
-        for door in doors
+        pytest.param(entry, name, marks=() if entry == entries[0] or name in FEW else pytest.mark.long)
+        for entry in entries
         for name in NAMES
     ]
 
@@ -83,24 +88,24 @@ def _seconds(ask: Callable[[], object]) -> float:
     return min(took)
 
 
-def _refusal(door: Callable[[str], None], text: str) -> Exception | None:
+def _refusal(entry: Callable[[str], None], text: str) -> Exception | None:
     try:
-        door(text)
+        entry(text)
     except Exception as error:
         return error
     return None
 
 
-@pytest.mark.parametrize(("door", "name"), _pairs(list(DOORS)))
-def test_i12_a_document_costs_what_its_length_costs(door, name):
+@pytest.mark.parametrize(("entry", "name"), _pairs(list(ENTRIES)))
+def test_i12_a_document_costs_what_its_length_costs(entry, name):
     text = REFUSED.get(name) or KEPT[name]
     usual = plain(len(text))
 
     refusals: list[Exception | None] = []
 
     def is_within_bounds() -> bool:
-        bound = max(TIMES_MAX * _seconds(lambda: _refusal(DOORS[door], usual)), FLOOR_SECONDS)
-        return _seconds(lambda: refusals.append(_refusal(DOORS[door], text))) < bound
+        bound = max(TIMES_MAX * _seconds(lambda: _refusal(ENTRIES[entry], usual)), FLOOR_SECONDS)
+        return _seconds(lambda: refusals.append(_refusal(ENTRIES[entry], text))) < bound
 
     assert is_within_bounds() or is_within_bounds()  # a core that is shared can slow one half of a comparison
 
@@ -156,6 +161,44 @@ def _peak_bytes(db) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
+WIDE = {
+    "objects": "{}", "arrays": "[]", "lists of one": "[0]", "members": '{"":0}', "numbers": "0",
+    "texts": '""',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", WIDE.values(), ids=list(WIDE))
+def test_i12_many_small_values_are_no_tree_in_a_backend(store, database, part):
+    """785 KB of `{}` took 480 MB, in three casts."""
+    count = min(99_999, 1_000_000 // (len(part) + 2)) if "{" in part else 1_000_000 // (len(part) + 2)
+    text = '{"a": [' + ",".join([part] * count) + "]}"
+    ask = calls.enqueue(new_job(args=text))
+    with psycopg.connect(database, autocommit=True) as db:
+        before = _peak_bytes(db)
+        ask.read(db.execute(ask.sql, ask.args).fetchall())
+        assert _peak_bytes(db) - before < 60 * MIB
+
+
+NESTED = {
+    "[" * 64 + " \n" + "]" * 64: True, "[" * 64 + "1" + "]" * 64: False, "[" * 63 + "1" + "]" * 63: True,
+    '{"a":' * 63 + "[{}]" + "}" * 63: False, '{"a":' * 63 + "{}" + "}" * 63: True,
+    "[" + ",".join(["[" * 62 + '"]", 1' + "]" * 62] * 1000) + "]": True,
+    '["' + "[" * 100 + '\\"[", [], {}]' + " " * 100: True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "kept"), NESTED.items(), ids=map(str, range(len(NESTED))))
+def test_i12_the_text_alone_tells_its_depth_as_its_tree_does(db, text, kept):
+    found = db.execute("select jsonb_path_exists(%s::jsonb, 'strict $.**{64 to last}')", [text]).fetchone()[0]
+    assert found is not kept
+
+    if kept:
+        assert db.execute("select %s::faultline.document_text = %s", [text, text]).fetchone()[0]
+    else:
+        with pytest.raises(psycopg.errors.CheckViolation, match="at_most_64_deep"):
+            db.execute("select %s::faultline.document_text", [text])
+
+
 BUILT = {
     "zeros of 16,000 places": "jsonb_agg(round(0, 16000)) from generate_series(1, 50000)",
     "ones of 16,000 places": "jsonb_agg(round(1, 16000)) from generate_series(1, 50000)",
@@ -206,12 +249,12 @@ EDGES = [
 @pytest.mark.parametrize(("number", "kept"), EDGES, ids=lambda value: str(value)[:20])
 def test_i12_the_doors_agree_on_the_bounds_of_a_number(store, number, kept):
     text = '{"a": ' + number + "}"
-    asked = {**DOORS, "store": lambda args: store.run(calls.enqueue_many([new_job(args=args)]))}
+    asked = {**ENTRIES, "store": lambda args: store.run(calls.enqueue_many([new_job(args=args)]))}
 
-    for door, ask in asked.items():
+    for entry, ask in asked.items():
         refusal = _refusal(ask, text)
-        assert (refusal is None) is kept, (door, refusal)
-    if kept:  # as jsonb, a number is no longer as it was written; what the doors let in is let in then too
+        assert (refusal is None) is kept, (entry, refusal)
+    if kept:  # as jsonb, a number is no longer as it was written; it is admitted again all the same
         assert store.run(calls.enqueue(new_job(args=text)))
 
 

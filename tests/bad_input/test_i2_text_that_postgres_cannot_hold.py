@@ -1,4 +1,4 @@
-"""I2: NUL, lone surrogates, NaN and infinities are refused by name at every door."""
+"""I2: NUL, lone surrogates, NaN and infinities are refused by name at every entry point."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 
 from faultline import errors
 from faultline.store import calls
-from tests.bad_input.doors import words
+from tests.bad_input.entry_points import words
 from tests.support import NOW, claim_one, enqueue, new_job
 
 REFUSED_BY_POSTGRES = {
@@ -23,14 +23,14 @@ REFUSED_BY_POSTGRES = {
 
 
 @pytest.mark.parametrize("case", REFUSED_BY_POSTGRES)
-def test_i2_json_that_postgres_refuses_is_told_with_its_reason(doors, nothing_changes, case):
+def test_i2_json_that_postgres_refuses_is_told_with_its_reason(entries, nothing_changes, case):
     text, reason = REFUSED_BY_POSTGRES[case]
 
     with nothing_changes():
         with pytest.raises(errors.BadDocument) as by_store:
-            doors.by_store(args=text)
+            entries.by_store(args=text)
         with pytest.raises(psycopg.DataError) as by_sql:
-            doors.by_sql(args=text)
+            entries.by_sql(args=text)
 
     assert reason in str(by_store.value)
     assert "remove or escape it" in str(by_store.value)
@@ -40,9 +40,9 @@ def test_i2_json_that_postgres_refuses_is_told_with_its_reason(doors, nothing_ch
 
 @pytest.mark.parametrize("field", ["task", "queue", "key", "args"])
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=ascii)
-def test_i2_a_character_that_cannot_be_sent_is_refused_by_the_store(doors, nothing_changes, field, text):
+def test_i2_a_character_that_cannot_be_sent_is_refused_by_the_store(entries, nothing_changes, field, text):
     with nothing_changes(), pytest.raises(errors.InputError, match="remove") as refusal:
-        doors.by_store(**{field: text})
+        entries.by_store(**{field: text})
 
     assert str(refusal.value).isprintable()
 
@@ -64,9 +64,9 @@ def test_i2_one_bad_job_refuses_its_batch(store, nothing_changes, text):
     ],
     ids=["NUL", "NUL in a name", "surrogate", "NaN", "infinity"],
 )
-def test_i2_the_python_door_names_the_field_and_the_remedy(doors, nothing_changes, value, place, advice):
+def test_i2_the_python_door_names_the_field_and_the_remedy(entries, nothing_changes, value, place, advice):
     with nothing_changes(), pytest.raises(errors.BadDocument) as refusal:
-        doors.by_python(value)
+        entries.by_python(value)
 
     assert "args of task test_task" in str(refusal.value)
     assert place in str(refusal.value)
@@ -75,9 +75,9 @@ def test_i2_the_python_door_names_the_field_and_the_remedy(doors, nothing_change
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=ascii)
 @pytest.mark.parametrize("field", ["task", "queue", "key"])
-def test_i2_names_are_refused_by_the_python_door(doors, nothing_changes, field, text):
+def test_i2_names_are_refused_by_the_python_door(entries, nothing_changes, field, text):
     with nothing_changes(), pytest.raises(errors.BadName) as refusal:
-        doors.by_python(**{field: text})
+        entries.by_python(**{field: text})
 
     assert str(refusal.value).isprintable()
 

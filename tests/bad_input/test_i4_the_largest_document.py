@@ -1,4 +1,4 @@
-"""I4: the limit is one mebibyte, to the byte, at every door; what is far beyond it is just refused."""
+"""I4: the limit is one mebibyte, to the byte, at every entry point; a document far beyond it is refused."""
 
 import resource
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from faultline import errors
 from faultline.store import calls
-from tests.bad_input.doors import words
+from tests.bad_input.entry_points import words
 from tests.support import claim_one, enqueue
 
 MIB = 1_048_576
@@ -21,9 +21,9 @@ def document(size: int) -> str:
 
 
 @pytest.mark.parametrize("size", [MIB - 1, MIB])
-def test_i4_a_mebibyte_is_let_in(doors, db, size):
-    jobs = [doors.by_store(args=document(size)), doors.by_sql(args=document(size), task="other")]
-    jobs += [doors.by_python("x" * (size - len('{"value": ""}')))]
+def test_i4_a_mebibyte_is_let_in(entries, db, size):
+    jobs = [entries.by_store(args=document(size)), entries.by_sql(args=document(size), task="other")]
+    jobs += [entries.by_python("x" * (size - len('{"value": ""}')))]
 
     sizes = db.execute(
         "select octet_length(args::text) from faultline.jobs where id = any(%s)", [jobs]
@@ -31,9 +31,9 @@ def test_i4_a_mebibyte_is_let_in(doors, db, size):
     assert sizes == [(size,)] * 3
 
 
-def test_i4_one_byte_more_is_refused_at_every_door(doors, nothing_changes):
+def test_i4_one_byte_more_is_refused_at_every_door(entries, nothing_changes):
     with nothing_changes():
-        told = doors.refusals(args=document(MIB + 1))
+        told = entries.refusals(args=document(MIB + 1))
 
     assert type(told["store"]) is errors.BadDocument
     assert "at most one mebibyte" in str(told["store"])
@@ -43,28 +43,28 @@ def test_i4_one_byte_more_is_refused_at_every_door(doors, nothing_changes):
     assert "1,048,576 are allowed. Store it elsewhere" in str(told["python"])
 
 
-def test_i4_bytes_count_not_characters(doors, nothing_changes):
+def test_i4_bytes_count_not_characters(entries, nothing_changes):
     with nothing_changes(), pytest.raises(errors.BadDocument, match="Store it elsewhere"):
-        doors.by_python("ü" * (MIB // 2))
+        entries.by_python("ü" * (MIB // 2))
     with nothing_changes(), pytest.raises(errors.BadDocument, match="one mebibyte"):
-        doors.by_store(args='"' + "ü" * (MIB // 2) + '"')
+        entries.by_store(args='"' + "ü" * (MIB // 2) + '"')
 
 
-def test_i4_64_mebibytes_are_refused_and_the_server_goes_on(doors, nothing_changes):
+def test_i4_64_mebibytes_are_refused_and_the_server_goes_on(entries, nothing_changes):
     large = document(64 * MIB)
 
     with nothing_changes(), pytest.raises(errors.BadDocument, match="at most one mebibyte"):
-        doors.by_store(args=large)
+        entries.by_store(args=large)
 
-    assert doors.by_store() > 0
+    assert entries.by_store() > 0
 
 
-def test_i4_the_python_door_refuses_64_mebibytes_without_copying_them_about(doors, nothing_changes):
+def test_i4_the_python_door_refuses_64_mebibytes_without_copying_them_about(entries, nothing_changes):
     large = ["x" * MIB] * 64  # one text, named 64 times: the document exists only once it is encoded
 
     before = _peak_bytes()
     with nothing_changes(), pytest.raises(errors.BadDocument, match="Store it elsewhere"):
-        doors.by_python(large)
+        entries.by_python(large)
 
     assert _peak_bytes() - before < 4 * 64 * MIB
 
@@ -85,20 +85,20 @@ def test_i4_a_result_past_the_limit_leaves_the_lease_as_it_is(store, nothing_cha
 
 
 @pytest.mark.parametrize(("depth", "let_in"), [(64, True), (65, False), (5_000, False)])
-def test_i4_a_document_is_64_deep_and_no_deeper(doors, nothing_changes, depth, let_in):
+def test_i4_a_document_is_64_deep_and_no_deeper(entries, nothing_changes, depth, let_in):
     nested = "[" * depth + "]" * depth
     if let_in:
-        assert doors.by_store(args=nested) > 0
+        assert entries.by_store(args=nested) > 0
         return
 
     with nothing_changes():
         with pytest.raises(errors.BadDocument, match="at most 64 deep"):
-            doors.by_store(args=nested)
+            entries.by_store(args=nested)
         with pytest.raises(psycopg.errors.CheckViolation, match="at_most_64_deep"):
-            doors.by_sql(args=nested)
+            entries.by_sql(args=nested)
 
 
-def test_i4_the_python_door_names_the_depth_and_a_cycle(doors, nothing_changes):
+def test_i4_the_python_door_names_the_depth_and_a_cycle(entries, nothing_changes):
     deep: list[object] = []
     for _ in range(70):
         deep = [deep]
@@ -107,14 +107,14 @@ def test_i4_the_python_door_names_the_depth_and_a_cycle(doors, nothing_changes):
 
     with nothing_changes():
         with pytest.raises(errors.BadDocument, match=r"deeper than 64 levels\. Flatten it"):
-            doors.by_python(deep)
+            entries.by_python(deep)
         with pytest.raises(errors.BadDocument, match=r"cyclic or nested deeper than 64 levels\. Flatten it"):
-            doors.by_python(cycle)
+            entries.by_python(cycle)
 
 
-def test_i4_the_rules_for_retrying_are_a_document_too(doors, nothing_changes):
+def test_i4_the_rules_for_retrying_are_a_document_too(entries, nothing_changes):
     with nothing_changes():
         with pytest.raises(errors.BadDocument, match="one mebibyte"):
-            doors.by_store(retry=document(MIB + 1))
+            entries.by_store(retry=document(MIB + 1))
         with pytest.raises(psycopg.errors.CheckViolation):
-            doors.by_sql(retry="[" * 65 + "]" * 65)
+            entries.by_sql(retry="[" * 65 + "]" * 65)

@@ -5,7 +5,7 @@ import pytest
 
 from faultline import errors
 from faultline.store import calls
-from tests.bad_input.doors import words
+from tests.bad_input.entry_points import words
 from tests.support import claim_many, enqueue, new_job
 
 NAMES = {
@@ -28,9 +28,9 @@ NAMES = {
 
 
 @pytest.mark.parametrize("case", NAMES)
-def test_i6_a_name_outside_the_rules_is_refused_at_every_door(doors, nothing_changes, case):
+def test_i6_a_name_outside_the_rules_is_refused_at_every_door(entries, nothing_changes, case):
     with nothing_changes():
-        told = doors.refusals(queue=NAMES[case])
+        told = entries.refusals(queue=NAMES[case])
 
     assert type(told["store"]) is errors.BadName
     assert "a queue name is 1 to 63 letters digits underscores dots dashes" in str(told["store"])
@@ -41,9 +41,9 @@ def test_i6_a_name_outside_the_rules_is_refused_at_every_door(doors, nothing_cha
     assert all(len(str(refusal)) < 400 and "\u202e" not in str(refusal) for refusal in told.values())
 
 
-@pytest.mark.parametrize("verb", ["pause", "resume", "keep"])
+@pytest.mark.parametrize("verb", ["pause", "resume", "set_retention"])
 def test_i6_the_other_verbs_that_name_a_queue_refuse_it_too(store, nothing_changes, verb):
-    call = calls.keep("a b", "full") if verb == "keep" else getattr(calls, verb)("a b")
+    call = calls.set_retention("a b", "full") if verb == "set_retention" else getattr(calls, verb)("a b")
 
     with nothing_changes(), pytest.raises(errors.BadName, match="a queue name is"):
         store.run(call)

@@ -10,11 +10,11 @@ import pytest
 
 from faultline import errors
 from faultline.store import calls
-from tests.bad_input.doors import words
+from tests.bad_input.entry_points import words
 
 
 class Touch:
-    """What a pickle would run if anybody unpickled it."""
+    """What a pickle runs when it is unpickled."""
 
     def __reduce__(self):
         return os.putenv, ("FAULTLINE_WAS_UNPICKLED", "1")
@@ -37,9 +37,9 @@ def test_i7_an_importable_name_is_an_unknown_task(app, name):
 @pytest.mark.parametrize(
     "name", ["os:system", "os.system()", "../handler", "a b", "__import__('os')", "lambda:0", ".os"]
 )
-def test_i7_a_name_that_is_an_expression_is_no_name(doors, nothing_changes, name):
+def test_i7_a_name_that_is_an_expression_is_no_name(entries, nothing_changes, name):
     with nothing_changes():
-        told = doors.refusals(task=name)
+        told = entries.refusals(task=name)
 
     assert type(told["store"]) is errors.BadName
     assert "a task name is 1 to 128" in str(told["store"])
@@ -48,22 +48,22 @@ def test_i7_a_name_that_is_an_expression_is_no_name(doors, nothing_changes, name
     assert type(told["python"]) is errors.BadName
 
 
-def test_i7_pickled_args_are_not_a_document(doors, nothing_changes):
+def test_i7_pickled_args_are_not_a_document(entries, nothing_changes):
     pickled = pickle.dumps(Touch()).decode("latin-1")
 
     with nothing_changes():
         with pytest.raises(errors.BadDocument):
-            doors.by_store(args=pickled)
+            entries.by_store(args=pickled)
         with pytest.raises(psycopg.DataError):
-            doors.by_sql(args=pickled)
+            entries.by_sql(args=pickled)
         with pytest.raises(errors.BadDocument, match="JSON"):
-            doors.by_python(Touch())
+            entries.by_python(Touch())
 
 
-def test_i7_pickled_text_inside_a_document_stays_text(doors, store):
+def test_i7_pickled_text_inside_a_document_stays_text(entries, store):
     inside = base64.b64encode(pickle.dumps(Touch())).decode()
 
-    job = doors.by_python(inside)
+    job = entries.by_python(inside)
 
     assert store.run(calls.get(job)).args == {"value": inside}
     assert "FAULTLINE_WAS_UNPICKLED" not in os.environ

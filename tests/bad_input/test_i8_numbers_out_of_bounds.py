@@ -1,4 +1,4 @@
-"""I8: attempts, priorities, delays, leases and timeouts have bounds; every door names the bound it keeps."""
+"""I8: attempts, priorities, delays, leases and timeouts have bounds; every refusal names its bound."""
 
 from datetime import timedelta
 
@@ -7,7 +7,7 @@ import pytest
 
 from faultline import errors
 from faultline.store import calls
-from tests.bad_input.doors import words
+from tests.bad_input.entry_points import words
 from tests.support import LEASE, claim_one, enqueue
 
 CASES = [
@@ -28,9 +28,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("field", "value", "sentence"), CASES, ids=lambda part: str(part))
-def test_i8_a_value_out_of_bounds_is_refused_at_every_door(doors, nothing_changes, field, value, sentence):
+def test_i8_a_value_out_of_bounds_is_refused_at_every_door(entries, nothing_changes, field, value, sentence):
     with nothing_changes():
-        told = doors.refusals(**{field: value})
+        told = entries.refusals(**{field: value})
 
     assert type(told["store"]) is errors.OutOfBounds
     assert str(told["store"]) == f"refused: {sentence.replace('_', ' ')}"
@@ -44,13 +44,13 @@ def test_i8_a_value_out_of_bounds_is_refused_at_every_door(doors, nothing_change
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**40, 1.5])
 @pytest.mark.parametrize("field", ["max_attempts", "priority"])
 def test_i8_a_number_that_is_no_bigint_is_told_as_a_number_not_as_an_old_schema(
-    doors, nothing_changes, field, value
+    entries, nothing_changes, field, value
 ):
     with nothing_changes():
         with pytest.raises(errors.OutOfBounds, match=f"{field} does not fit"):
-            doors.by_store(**{field: value})
+            entries.by_store(**{field: value})
         with pytest.raises(errors.OutOfBounds, match=field):
-            doors.by_python(**{field: value})
+            entries.by_python(**{field: value})
 
 
 @pytest.mark.parametrize("value", [True, "5", None])
@@ -62,20 +62,20 @@ def test_i8_a_value_of_another_kind_is_refused_by_the_python_door(app, nothing_c
 
 
 @pytest.mark.parametrize("field", ["task", "queue", "args", "max_attempts", "priority"])
-def test_i8_what_is_missing_is_named(doors, nothing_changes, field):
+def test_i8_what_is_missing_is_named(entries, nothing_changes, field):
     with nothing_changes(), pytest.raises(psycopg.errors.IntegrityError) as refusal:
-        doors.by_sql(**{field: None})
+        entries.by_sql(**{field: None})
 
     assert "null value in column" in words(refusal.value)
 
 
-def test_i8_what_is_missing_is_an_input_error_by_the_store(doors, nothing_changes):
+def test_i8_what_is_missing_is_an_input_error_by_the_store(entries, nothing_changes):
     with nothing_changes(), pytest.raises(errors.InputError, match=r"args is missing .*; give it a value"):
-        doors.by_store(args=None)
+        entries.by_store(args=None)
 
 
-@pytest.mark.parametrize("room", [None, 0, -1, 1_001, 2**31 - 1])
-def test_i8_a_claim_takes_from_1_to_1000_jobs(db, store, nothing_changes, room):
+@pytest.mark.parametrize("max_jobs", [None, 0, -1, 1_001, 2**31 - 1])
+def test_i8_a_claim_takes_from_1_to_1000_jobs(db, store, nothing_changes, max_jobs):
     """Without a bound a null would claim everything there is."""
     for _ in range(3):
         enqueue(store)
@@ -84,7 +84,7 @@ def test_i8_a_claim_takes_from_1_to_1000_jobs(db, store, nothing_changes, room):
         nothing_changes(),
         pytest.raises(psycopg.Error, match="a claim takes from 1 to 1000 jobs") as refusal,
     ):
-        db.execute("select faultline.claim(array['default'], %s, '15 s', gen_random_uuid())", [room])
+        db.execute("select faultline.claim(array['default'], %s, '15 s', gen_random_uuid())", [max_jobs])
 
     assert refusal.value.sqlstate == "LS005"
 

@@ -1,4 +1,4 @@
-"""T6: infinity, the years 1 and 9999, BC and what is no moment at all are refused at the door."""
+"""T6: infinity, the years 1 and 9999, BC and what is no moment at all are refused before they are stored."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -8,8 +8,8 @@ from psycopg.conninfo import make_conninfo
 
 from faultline import errors
 from faultline.store import calls
-from faultline.store.run import Store
-from tests.bad_input.doors import words
+from faultline.store.pool import Store
+from tests.bad_input.entry_points import words
 from tests.support import enqueue
 
 SENTENCE = "a_moment_lies_between_the_years_2000_and_2200"
@@ -19,17 +19,17 @@ SENTENCE = "a_moment_lies_between_the_years_2000_and_2200"
     "moment",
     ["infinity", "-infinity", "9999-12-31", "0001-01-01", "0044-03-15 BC", "1999-12-31", "2200-01-01"],
 )
-def test_t6_a_moment_outside_its_years_is_refused_by_sql(doors, nothing_changes, moment):
+def test_t6_a_moment_outside_its_years_is_refused_by_sql(entries, nothing_changes, moment):
     with nothing_changes(), pytest.raises(psycopg.errors.CheckViolation) as refusal:
-        doors.by_sql(run_at=moment)
+        entries.by_sql(run_at=moment)
 
     assert SENTENCE in words(refusal.value)
 
 
 @pytest.mark.parametrize("moment", ["NaN", "tomorrowish", "", "2026-02-30", "25:61", "12026-01-01 BC BC"])
-def test_t6_what_is_no_moment_is_refused_by_sql(doors, nothing_changes, moment):
+def test_t6_what_is_no_moment_is_refused_by_sql(entries, nothing_changes, moment):
     with nothing_changes(), pytest.raises(psycopg.DataError):
-        doors.by_sql(run_at=moment)
+        entries.by_sql(run_at=moment)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_t6_what_is_no_moment_is_refused_by_sql(doors, nothing_changes, moment):
         datetime(2200, 1, 2, tzinfo=UTC),
     ],
 )
-def test_t6_a_moment_outside_its_years_is_refused_by_the_store(doors, nothing_changes, moment):
+def test_t6_a_moment_outside_its_years_is_refused_by_the_store(entries, nothing_changes, moment):
     with nothing_changes(), pytest.raises(errors.OutOfBounds, match="between the years 2000 and 2200"):
-        doors.by_store(run_at=moment)
+        entries.by_store(run_at=moment)
 
 
 @pytest.mark.parametrize(
@@ -58,23 +58,23 @@ def test_t6_a_moment_outside_its_years_is_refused_by_the_store(doors, nothing_ch
     ],
     ids=str,
 )
-def test_t6_the_python_door_says_what_run_at_must_be(doors, nothing_changes, moment, said):
+def test_t6_the_python_door_says_what_run_at_must_be(entries, nothing_changes, moment, said):
     with nothing_changes(), pytest.raises(errors.OutOfBounds, match=f"run_at .*{said}"):
-        doors.by_python(run_at=moment)
+        entries.by_python(run_at=moment)
 
 
 @pytest.mark.parametrize(
     "delay", ["infinity", "-infinity", "NaN", "1 fortnightish", "10 years 1 second", "-1 microsecond"]
 )
-def test_t6_a_delay_that_is_none_is_refused_by_sql(doors, nothing_changes, delay):
+def test_t6_a_delay_that_is_none_is_refused_by_sql(entries, nothing_changes, delay):
     with nothing_changes(), pytest.raises(psycopg.Error) as refusal:
-        doors.by_sql(delay=delay)
+        entries.by_sql(delay=delay)
 
     assert refusal.value.sqlstate in ("23514", "22007", "22008")
 
 
-def test_t6_no_door_lets_a_lease_end_at_infinity(db, doors, nothing_changes):
-    doors.by_store()
+def test_t6_no_door_lets_a_lease_end_at_infinity(db, entries, nothing_changes):
+    entries.by_store()
 
     with (
         nothing_changes(),
@@ -86,13 +86,17 @@ def test_t6_no_door_lets_a_lease_end_at_infinity(db, doors, nothing_changes):
         )
 
 
-def test_t6_the_settings_of_a_role_move_no_moment(database, doors, db):
+def test_t6_the_settings_of_a_role_move_no_moment(database, entries, db):
     """D15: a moment with a zone is the same moment under any TimeZone and DateStyle, both in and out."""
     moment = datetime(2030, 3, 31, 1, 30, tzinfo=UTC)
     elsewhere = Store(make_conninfo(database, options="-c timezone=Pacific/Kiritimati -c datestyle=SQL,DMY"))
     db.execute("set timezone = 'Pacific/Kiritimati'")
 
-    jobs = [doors.by_sql(run_at=moment), doors.by_python(run_at=moment), enqueue(elsewhere, run_at=moment)]
+    jobs = [
+        entries.by_sql(run_at=moment),
+        entries.by_python(run_at=moment),
+        enqueue(elsewhere, run_at=moment),
+    ]
     read_back = [elsewhere.run(calls.get(job)).run_at for job in jobs]
     elsewhere.close()
 

@@ -4,12 +4,12 @@ import sys
 
 import pytest
 
-from faultline.bench.drawing import draw
-from faultline.bench.plot import Bars, Curve, OverTime
-from faultline.bench.registry import SCENARIOS
-from faultline.bench.report import Report
-from faultline.bench.sampler import Series
 from faultline.errors import ConfigError
+from faultline.lab.bench.bench_report import BenchReport
+from faultline.lab.bench.measure.sampler import Series
+from faultline.lab.bench.plots.drawing import draw
+from faultline.lab.bench.plots.plot import Bars, Curve, OverTime
+from faultline.lab.bench.scenario_registry import SCENARIOS
 
 CURVE = Curve(name="rate", title="Rate by workers", x="workers", y=("jobs_per_second",), by="keep")
 BARS = Bars(name="bars", title="Share", x="kind", y="of_ideal", by="handler_ms")
@@ -17,7 +17,7 @@ OVER_TIME = OverTime(name="time", title="Claims", y="claim_ms")
 
 
 @pytest.fixture
-def report() -> Report:
+def report() -> BenchReport:
     series = Series("800/s", [1.0, 2.0, 3.0], {"claim_ms": [0.5, None, 0.6]}, [("pinned", 1.5)])
     rows = [
         {"workers": 1, "jobs_per_second": 20_000.0, "keep": "full"},
@@ -25,7 +25,7 @@ def report() -> Report:
         {"workers": 1, "jobs_per_second": 25_000.0, "keep": "nothing"},
         {"kind": "thread", "of_ideal": 0.8, "handler_ms": 1},
     ]
-    return Report(scenario="drain", when="", machine={}, parameters={}, rows=rows, series=[series])
+    return BenchReport(scenario="drain", when="", machine={}, parameters={}, rows=rows, series=[series])
 
 
 @pytest.mark.parametrize("plot", [CURVE, OVER_TIME], ids=lambda plot: plot.name)
@@ -44,7 +44,7 @@ def test_bars_stand_side_by_side(report, tmp_path):
     kept = [row for row in report.rows if "kind" in row]
 
     files = draw(
-        Report(scenario="handlers", when="", machine={}, parameters={}, rows=kept), (BARS,), tmp_path
+        BenchReport(scenario="handlers", when="", machine={}, parameters={}, rows=kept), (BARS,), tmp_path
     )
 
     assert "80%" in files[1].read_text()

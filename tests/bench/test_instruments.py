@@ -9,14 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from faultline.bench import load
-from faultline.bench.board import Board, Boards
-from faultline.bench.machine import machine
-from faultline.bench.place import database
-from faultline.bench.sampler import Rate, Sampler, Series
-from faultline.bench.server_probe import ServerProbe
-from faultline.bench.spread import spread
-from faultline.bench.weight import cpu_seconds
+from faultline.lab.bench import load
+from faultline.lab.bench.bench_database import database
+from faultline.lab.bench.measure.machine import machine
+from faultline.lab.bench.measure.sampler import RateGauge, Sampler, Series
+from faultline.lab.bench.measure.server_probe import ServerProbe
+from faultline.lab.bench.measure.spread import spread
+from faultline.lab.bench.measure.start_times import AllStartTimes, StartTimes
+from faultline.lab.bench.measure.weight import cpu_seconds
 
 
 def test_percentiles_of_a_hundred_values():
@@ -31,12 +31,12 @@ def test_percentiles_of_next_to_nothing(values, middle):
 
 
 def test_boards_add_up_what_processes_noted_and_tell_when_each_job_began(tmp_path):
-    first, second = Board(tmp_path / "1"), Board(tmp_path / "2")
-    boards = Boards(tmp_path)
+    first, second = StartTimes(tmp_path / "1"), StartTimes(tmp_path / "2")
+    boards = AllStartTimes(tmp_path)
 
     first.stamp(0)
     second.stamp(2)
-    late = Board(tmp_path / "3")  # a process that nobody announced
+    late = StartTimes(tmp_path / "3")  # a process that no message announced
     late.note()
 
     assert boards.count == 3
@@ -48,7 +48,7 @@ def test_boards_add_up_what_processes_noted_and_tell_when_each_job_began(tmp_pat
 
 def test_a_sampler_reads_once_more_at_the_end_and_remembers_marks():
     counts = iter(range(1_000))
-    with Sampler("case", [Rate("per_second", lambda: next(counts))], every=60.0) as sampler:
+    with Sampler("case", [RateGauge("per_second", lambda: next(counts))], every=60.0) as sampler:
         sampler.mark("half")
 
     assert len(sampler.series.seconds) == 1

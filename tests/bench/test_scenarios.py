@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from faultline.bench import report as reports
-from faultline.bench.registry import SCENARIOS
+from faultline.lab.bench import bench_report as reports
+from faultline.lab.bench.scenario_registry import SCENARIOS
 
 SHORT = {"drain", "failing", "keyed"}
 EVERY = [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in SCENARIOS]

@@ -22,7 +22,7 @@ def pages_of_a_claim(db) -> int:
     return int(hit) + int(read or 0)
 
 
-def test_d16_a_claim_touches_few_pages_of_a_table_that_nobody_vacuums(database, store, db, clock):
+def test_d16_a_claim_touches_few_pages_of_a_table_that_is_never_vacuumed(database, store, db, clock):
     db.execute("alter table faultline.active set (autovacuum_enabled = off)")
     with psycopg.connect(database) as pin:
         pin.execute("select pg_current_xact_id()")  # so that no scan may mark what is dead either

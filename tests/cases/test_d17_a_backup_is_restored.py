@@ -6,7 +6,7 @@ import pytest
 
 from faultline.errors import LeaseLost
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.conftest import Server, a_database
 from tests.support import claim_one, enqueue, outcomes
 

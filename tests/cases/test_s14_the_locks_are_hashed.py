@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("lock", ["dev", "demo", "server", "build"])
+@pytest.mark.parametrize("lock", ["dev", "demo", "server", "build", "docs"])
 def test_s14_every_locked_package_has_a_hash_and_no_address(lock):
     lines = (ROOT / f"requirements/{lock}.lock").read_text().replace("\\\n", " ").splitlines()
     packages = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]

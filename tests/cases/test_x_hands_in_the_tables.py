@@ -4,7 +4,7 @@ import pytest
 
 from faultline.errors import LeaseLost
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import LEASE, NOW, claim_one, enqueue, outcomes, state_of
 
 
@@ -61,7 +61,7 @@ def test_x2_tokens_that_were_reset_by_hand_still_grow_for_each_job(store, db, cl
 
 
 def test_x3_a_ledger_without_a_range_for_the_newest_jobs_keeps_their_ends(store, db):
-    """Nobody led for ten million jobs: their ends wait in the default partition, and are moved later."""
+    """No leader ran for ten million jobs: their ends wait in the default partition, and are moved later."""
     db.execute("select setval('faultline.places', 10500000)")
     job = enqueue(store)
 
@@ -77,7 +77,7 @@ def test_x3_a_ledger_without_a_range_for_the_newest_jobs_keeps_their_ends(store,
 def test_x4_a_queue_told_to_keep_nothing_while_its_job_runs_still_fences_it(store: Store, clock):
     job = enqueue(store, key="once")
     lease = claim_one(store)
-    store.run(calls.keep("default", "nothing"))
+    store.run(calls.set_retention("default", "nothing"))
 
     store.run(calls.complete(lease, '"done"'))
 

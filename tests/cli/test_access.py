@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from faultline.access import mint
+from faultline.server.auth import mint
 from faultline.store import calls
 from tests.support import claim_one, enqueue
 
@@ -72,7 +72,7 @@ def test_what_is_not_understood_is_told_before_anything_is_made(on, store, words
     assert store.run(calls.list_keys(gone=True)) == []
 
 
-def test_whoever_pastes_a_whole_key_sees_it_nowhere_again(on):
+def test_a_whole_key_that_was_pasted_is_shown_nowhere(on):
     key = mint().text
 
     for words in (("revoke", key), ("rotate", key), ("revoke", key[:40])):
@@ -120,13 +120,13 @@ def test_roles_are_made_once_and_shown_with_their_logins(on, ask, db, prefix):
     }  # fmt: skip
 
 
-def test_an_owner_who_may_make_no_roles_is_told_what_is_missing(run, db, database, prefix):
+def test_an_owner_without_createrole_is_told_what_is_missing(run, db, database, prefix):
     db.execute(f"create role {prefix}boss login")
-    db.execute("select faultline.give_away(%s)", [f"{prefix}boss"])
+    db.execute("select faultline.transfer_ownership(%s)", [f"{prefix}boss"])
 
     told = run("--dsn", make_conninfo(database, user=f"{prefix}boss"), "roles", "create", "--prefix", prefix)
 
-    db.execute("select faultline.give_away(current_user::text)")
+    db.execute("select faultline.transfer_ownership(current_user::text)")
     assert told.exit_code == 1
     assert "CREATEROLE" in told.stderr
     assert "alter role" in told.stderr
@@ -170,7 +170,7 @@ def test_doctor_is_there_for_roles_that_may_read_no_table(run, on, db, database,
     assert (grades["connection"], grades["schema"], grades["access"]) == ("ok", "ok", "ok")
 
 
-def test_acts_are_told_with_who_and_why(on, ask, store):
+def test_acts_are_listed_with_their_actor_and_reason(on, ask, store):
     job_id = enqueue(store, queue="mail")
     store.run(calls.cancel(job_id, "not wanted"))
     on("queues", "pause", "sms", "--new")
@@ -199,6 +199,6 @@ def test_whatever_an_operator_does_by_hand_can_be_told_why(on, ask, store):
 
     told = {(act["verb"], act["reason"]) for act in ask("acts")}
     assert told == {
-        ("pause", "reason 0"), ("resume", "reason 1"), ("keep", "reason 2"), ("retry_now", "reason 3"),
-        ("replay", "reason 4"), ("replay_many", "reason 5"),
+        ("pause", "reason 0"), ("resume", "reason 1"), ("set_retention", "reason 2"),
+        ("retry_now", "reason 3"), ("replay", "reason 4"), ("replay_many", "reason 5"),
     }  # fmt: skip

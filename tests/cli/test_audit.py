@@ -68,8 +68,8 @@ def test_a_remark_is_told_and_breaks_nothing(on, store, clock):
 
 def test_what_could_not_be_looked_at_in_time_exits_with_3(on, store, clock, database):
     lives.succeeds(store, clock)
-    with psycopg.connect(database) as somebody:
-        somebody.execute("lock table faultline.dead")
+    with psycopg.connect(database) as other:
+        other.execute("lock table faultline.dead")
 
         told = on("audit", "--limit-time", "200ms")
 

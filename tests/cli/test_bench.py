@@ -9,8 +9,8 @@ import time
 import psycopg
 import pytest
 
-from faultline.bench.registry import SCENARIOS
 from faultline.errors import FaultlineError
+from faultline.lab.bench.scenario_registry import SCENARIOS
 
 
 def databases_of(pid, dsn):
@@ -92,7 +92,7 @@ def test_of_all_scenarios_one_that_fails_does_not_stop_the_others(run, server, t
 
     enqueue = SCENARIOS["enqueue"]
     chosen = {"broken": dataclasses.replace(enqueue, name="broken", cases=broken), "enqueue": enqueue}
-    monkeypatch.setattr("faultline.cli.bench.run.SCENARIOS", chosen)
+    monkeypatch.setattr("faultline.cli.lab.bench.run.SCENARIOS", chosen)
 
     told = run("bench", "all", "--quick", "--dsn", server.dsn(), "--json", tmp_path / "reports")
 

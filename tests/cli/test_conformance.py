@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from faultline.remote.conformance import run as kit
-from faultline.remote.conformance.verdict import Verdict
+from faultline.lab.conformance import run_checks as kit
+from faultline.lab.conformance.verdict import ConformanceVerdict
 
 FOUND = [
-    Verdict("a beat renews what is held", "kept"),
-    Verdict("a stale beat is lost", "broken", "it was answered held"),
-    Verdict("a cancelled job is told", "skipped", "the key has no scope `operate`"),
+    ConformanceVerdict("a beat renews what is held", "kept"),
+    ConformanceVerdict("a stale beat is lost", "broken", "it was answered held"),
+    ConformanceVerdict("a cancelled job is told", "skipped", "the key has no scope `operate`"),
 ]
 
 

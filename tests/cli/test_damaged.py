@@ -76,7 +76,7 @@ def test_jobs_show_says_what_is_wrong_with_it(on, ask, damaged):
     assert told in on("jobs", "show", str(job)).stdout
 
 
-def test_whoever_asks_for_it_gets_the_others_too(store, damaged):
+def test_the_others_are_shown_on_request(store, damaged):
     job, told = damaged
 
     found = {known.id: known.damage for known in store.run(calls.find_jobs())}

@@ -8,14 +8,16 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
-from faultline.cli.dev_server import running_dsn
-from faultline.embedded.place import Place
+from faultline.cli.serve.dev_server import running_dsn
+from faultline.embedded.server_folder import ServerFolder
 
 README = Path(__file__).parents[2] / "README.md"
+SECURE = README.parent / "docs/guides/secure.md"
 
 
 def test_dev_brings_a_database_that_other_commands_in_the_folder_find(start, run, shop):
@@ -80,6 +82,20 @@ def test_the_address_is_the_same_at_every_start_and_good_for_any_client(start, t
     assert running_dsn() is None
 
 
+def test_the_address_is_whole_as_the_guide_says_of_this_one_command(start):
+    """Every other DSN is shown without its password."""
+    dev = start("dev", "--db-only")
+    url, _ = address_of(dev)
+    stopped(dev)
+    (rule,) = [line for line in SECURE.read_text().splitlines() if line.startswith("- **Passwords.**")]
+
+    assert urlsplit(url).password == Path(".faultline/password").read_text()
+    assert urlsplit(url).hostname == "127.0.0.1"
+    assert Path(".faultline/password").stat().st_mode & 0o077 == 0
+    assert "`faultline dev`" in rule
+    assert "`.faultline/password`" in rule
+
+
 def test_the_readmes_first_app_runs_as_it_stands(start, run, shop):
     page = README.read_text()
     (source,) = re.findall(r"```python\n(# shop\.py\n.*?)```", page, re.DOTALL)
@@ -124,7 +140,7 @@ def test_a_port_that_is_taken_is_told_and_taken_back_when_it_is_free(start, tmp_
     first = start("dev", "--db-only")
     url, _ = address_of(first)
     stopped(first)
-    port = Place((tmp_path / ".faultline").absolute()).read_port()
+    port = ServerFolder((tmp_path / ".faultline").absolute()).read_port()
 
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -8,11 +8,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from faultline.cli import replication_checks as judged
-from faultline.cli.replication_facts import Host, Replication, Slot, Standby, hosts_of
-from faultline.drills.standby import a_standby_of, can_stand_by
+from faultline.doctor import replication_checks as judged
+from faultline.doctor.replication_facts import HostFacts, ReplicationFacts, SlotFacts, StandbyFacts, hosts_of
 from faultline.embedded import EmbeddedServer
-from faultline.store.faults import connect_reason
+from faultline.lab.drills.stage.standby import a_standby_of, can_stand_by
+from faultline.store.driver.sqlstate import connect_reason
 from faultline.store.migrate import migrate
 
 SETTINGS = {"max_connections": "100", "wal_keep_size": "512MB"}
@@ -148,7 +148,7 @@ def test_a_login_that_may_not_see_standbys_is_told_so(examined, primary, standby
     assert seen == [("ok", "b is streaming, at most 0 MiB behind")]
 
 
-def test_a_slot_that_nobody_reads_is_told_when_it_holds_much(examined, primary, monkeypatch):
+def test_an_inactive_slot_is_reported_when_it_holds_much(examined, primary, monkeypatch):
     execute(primary.dsn(), "select pg_create_physical_replication_slot('idle', true)")
     try:
         few = examined(primary.dsn(), "slots")
@@ -160,7 +160,7 @@ def test_a_slot_that_nobody_reads_is_told_when_it_holds_much(examined, primary, 
 
     assert [(grade, said[:16]) for grade, said in few] == [("ok", "1, none holds mo")]
     assert grade == "warn"
-    assert said.startswith("nobody reads idle, and it holds ")
+    assert said.startswith("nothing reads idle, and it holds ")
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def forgetful():
 
 
 def test_a_slot_that_lost_its_wal_is_bad(examined, forgetful):
-    primary = forgetful
+    primary = forgetful  # the one that all share would take the WAL from its standby
     execute(primary.dsn(), "select pg_create_physical_replication_slot('late', true)")
     try:
         with set_to(primary, "max_slot_wal_keep_size", "16MB"):
@@ -290,12 +290,14 @@ def test_each_server_is_asked_by_a_dsn_of_its_own(dsn, names):
     assert {known["target_session_attrs"] for known in found} == {"any"}
 
 
-STANDBY = Standby("b", "streaming", "async", 0, None)
-WELL = Replication(False, "", True, [STANDBY], [Slot("b", True, "reserved", 0)])
+STANDBY = StandbyFacts("b", "streaming", "async", 0, None)
+WELL = ReplicationFacts(False, "", True, [STANDBY], [SlotFacts("b", True, "reserved", 0)])
 
 
 def replication(**changes):
-    return Replication(**{name: changes.get(name, getattr(WELL, name)) for name in Replication.__slots__})
+    return ReplicationFacts(
+        **{name: changes.get(name, getattr(WELL, name)) for name in ReplicationFacts.__slots__}
+    )
 
 
 @pytest.mark.parametrize(
@@ -308,10 +310,10 @@ def replication(**changes):
         (list(judged.standbys(replication(standbys=[STANDBY._replace(lag_seconds=31.0)]))), "warn"),
         (list(judged.standbys(WELL)), "ok"),
         (list(judged.slots(WELL)), "ok"),
-        (list(judged.slots(replication(held=[Slot("b", True, "extended", 2 * 1024**3)]))), "ok"),
-        (list(judged.slots(replication(held=[Slot("b", False, "extended", 2 * 1024**3)]))), "warn"),
-        (list(judged.slots(replication(held=[Slot("b", False, "unreserved", 2)]))), "bad"),
-        (list(judged.hosts([Host("a:1", True, False, "x"), Host("b:1", False, True, "y")])), "ok"),
+        (list(judged.slots(replication(held=[SlotFacts("b", True, "extended", 2 * 1024**3)]))), "ok"),
+        (list(judged.slots(replication(held=[SlotFacts("b", False, "extended", 2 * 1024**3)]))), "warn"),
+        (list(judged.slots(replication(held=[SlotFacts("b", False, "unreserved", 2)]))), "bad"),
+        (list(judged.hosts([HostFacts("a:1", True, False, "x"), HostFacts("b:1", False, True, "y")])), "ok"),
     ],
 )
 def test_each_of_these_is_graded_and_what_is_not_ok_comes_with_a_remedy(found, grade):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from faultline.drills.registry import DRILLS
+from faultline.lab.drills.registry import DRILLS
 
 
 @pytest.fixture

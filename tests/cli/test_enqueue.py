@@ -70,13 +70,17 @@ def test_a_key_that_names_an_older_job_is_not_told_as_a_job_that_was_enqueued(on
     assert ask("enqueue", "charge", "--key", "order-8")["new"] is True
 
 
-def test_a_queue_that_nothing_has_used_is_told(on, shop):
+def test_a_queue_that_nothing_has_used_or_that_no_worker_serves_is_told(on, shop, store):
     on("enqueue", "mail", "-q", "billing")
 
     typed = on("enqueue", "mail", "-q", "biling")
     assert (typed.exit_code, typed.stdout) == (0, "job 2 enqueued in biling\n")
     assert "queue biling is new: it has had neither a job nor a worker; did you mean billing?" in typed.stderr
-    assert on("enqueue", "mail", "-q", "biling").stderr == ""
+    again = on("enqueue", "mail", "-q", "biling").stderr
+    assert "no worker serves queue biling now. The job waits there" in again
+    store.run(calls.worker_started("w", "host", 1, ["billing"], 1, "0"))
+    assert "serves queue biling now; did you mean billing?" in on("enqueue", "mail", "-q", "biling").stderr
+    assert on("enqueue", "mail", "-q", "billing").stderr == ""
     assert on("enqueue", "mail", "-q", "mial", "--quiet").stderr == ""
     app = ("--app", "shop_under_test:app")
     greeting = '{"name": "Ada"}'

@@ -1,7 +1,7 @@
 """What a newcomer types first."""
 
 from faultline import Faultline, __version__
-from faultline.cli.worker import queues_of, worker_config
+from faultline.worker.options import queues_of, worker_config
 
 
 def test_a_worker_that_is_told_no_queues_serves_those_its_tasks_name():
@@ -13,7 +13,7 @@ def test_a_worker_that_is_told_no_queues_serves_those_its_tasks_name():
     @app.task
     def ping() -> None: ...
 
-    assert list(worker_config(queues_of(app)).queues) == ["billing", "default"]
+    assert list(worker_config(queues_of(app.registry)).queues) == ["billing", "default"]
 
 
 def test_faultline_alone_prints_its_help_as_it_stands(run):

@@ -10,18 +10,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import psycopg
 import pytest
 
-from faultline.cli import checks
+from faultline.doctor import checks
 from faultline.store import calls
-from faultline.store.migrate import Standing
-from faultline.store.rows import Vitals
-from faultline.store.sources import LATEST
+from faultline.store.migrate import SchemaState
+from faultline.store.rows import DoctorFacts
+from faultline.store.sql_files import LATEST
 from tests.support import SECOND, enqueue, worker_named
 
-WELL = Vitals("18.6", "on", "on", "on", 1, datetime.now(UTC), None, 0.5, 0, 0, 0, 0, 1.0, "w")
+WELL = DoctorFacts("18.6", "on", "on", "on", 1, datetime.now(UTC), 0.0, 0.5, 0, 0, 0, 0, 1.0, "w")
 
 
 def test_healthy_is_one_line_and_0(on, store):
     store.run(calls.round_(timedelta(seconds=1)))
+    store.run(calls.reap())
 
     well = on("health")
 
@@ -34,6 +35,7 @@ def test_without_rounds_it_is_unhealthy(on, store, clock):
     assert on("health").exit_code == 1
 
     store.run(calls.round_(timedelta(seconds=1)))
+    store.run(calls.reap())
     clock.advance(minutes=5)
     late = on("health")
 
@@ -46,6 +48,7 @@ def test_lag_counts_when_a_bound_is_given_and_a_paused_queue_does_not(on, store,
     enqueue(store)
     clock.advance(minutes=5)
     store.run(calls.round_(timedelta(seconds=1)))
+    store.run(calls.reap())
 
     assert on("health").exit_code == 0
     assert on("health", "--lag-max", "1m").exit_code == 1
@@ -99,8 +102,8 @@ def test_doctor_finds_rows_that_were_put_out_of_place(on, store, database):
 @pytest.mark.parametrize(
     ("check", "grade"),
     [
-        (checks.schema(Standing(LATEST, (), functions_differ=False)), "ok"),
-        (checks.schema(Standing(LATEST, (), functions_differ=True)), "bad"),
+        (checks.schema(SchemaState(LATEST, (), functions_differ=False)), "ok"),
+        (checks.schema(SchemaState(LATEST, (), functions_differ=True)), "bad"),
         (checks.clock(0.1), "ok"),
         (checks.clock(-90.0), "warn"),
         (checks.driver("binary"), "ok"),
@@ -131,13 +134,14 @@ def test_each_check_is_graded_and_what_is_not_ok_comes_with_a_remedy(check, grad
 
 def test_a_worker_by_its_name_or_its_groups_must_be_there(on, store, clock):
     store.run(calls.round_(timedelta(seconds=1)))
+    store.run(calls.reap())
     worker = worker_named(store, "web/2")
 
     assert on("health", "--worker", "web").exit_code == 0
     assert on("health", "--worker", "web/2").exit_code == 0
-    nobody = on("health", "--worker", "we")
-    assert nobody.exit_code == 1
-    assert "the worker we is gone" in nobody.stdout
+    unknown = on("health", "--worker", "we")
+    assert unknown.exit_code == 1
+    assert "the worker we is gone" in unknown.stdout
 
     clock.advance(minutes=1)
     assert "the worker web is silent" in on("health", "--worker", "web", "--round-within", "10m").stdout
@@ -225,7 +229,7 @@ def test_a_port_that_speaks_no_http_is_unhealthy_and_named(run):
 
 def test_a_file_must_be_there_and_young(run, tmp_path, monkeypatch):
     file = tmp_path / "alive"
-    assert run("health", "--alive").exit_code == 2  # nobody said which
+    assert run("health", "--alive").exit_code == 2  # the command does not name a worker
 
     monkeypatch.setenv("FAULTLINE_ALIVE_FILE", str(file))
     assert run("health", "--alive").stdout.startswith("unhealthy: there is no ")
@@ -240,12 +244,14 @@ def test_a_file_must_be_there_and_young(run, tmp_path, monkeypatch):
 def test_a_leader_that_does_nothing_is_not_healthy(on, store, clock, did_them_once):
     """A worker asks for the lead again and again, and does none of the chores, or never did."""
     store.run(calls.round_(SECOND))
+    store.run(calls.reap())
     store.run(calls.lead(7))
     if did_them_once:
         store.run(calls.floors())
     assert on("health").exit_code == 0
     clock.advance(minutes=10)
     store.run(calls.round_(SECOND))
+    store.run(calls.reap())
     store.run(calls.lead(7))
 
     told = on("health")

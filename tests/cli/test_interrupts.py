@@ -10,13 +10,13 @@ import textwrap
 import click
 import pytest
 
-from faultline.cli.failing import exit_code_of, line_of
+from faultline.cli.exit_codes import exit_code_of, line_of
 from tests.cli.interrupting import COMMANDS, interrupt
 
 PROGRAM = """
 import ctypes, gc, os, signal, sys, time, weakref
 from faultline.cli.root import main
-from faultline.cli import demo
+from faultline.cli.lab import demo
 
 def press():
     os.kill(os.getpid(), signal.SIGINT)

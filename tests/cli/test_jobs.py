@@ -102,13 +102,13 @@ def test_a_job_that_is_not_there_exits_with_1(on):
     assert "there is no trace of job 999" in refused.stderr
 
 
-def test_cancel_refuses_where_nobody_can_be_asked(on, store):
+def test_cancel_refuses_where_it_cannot_ask(on, store):
     job = enqueue(store)
 
     refused = on("jobs", "cancel", job)
 
     assert refused.exit_code == 2
-    assert "say --yes if you mean it" in refused.stderr
+    assert "add --yes to confirm" in refused.stderr
     assert state_of(store, job) == "queued"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from faultline.cli.loading import load_app
+from faultline.cli.app_loading import load_app
 from faultline.errors import ConfigError
 
 
@@ -21,6 +21,16 @@ def test_an_app_is_found_by_module_and_name_in_the_current_folder(shop):
 
 def test_a_module_that_is_not_there_is_named(shop):
     assert refusal("nowhere_at_all:app").startswith("there is no module nowhere_at_all in ")
+
+
+def test_a_module_that_is_not_in_its_package_comes_with_those_that_are(shop):
+    (shop / "package_under_test").mkdir()
+    (shop / "package_under_test/__init__.py").touch()
+    (shop / "package_under_test/jobs.py").touch()
+
+    assert refusal("package_under_test.jbos:app") == (
+        "the package package_under_test has no module jbos; did you mean jobs?"
+    )
 
 
 def test_an_app_that_is_not_in_the_module_comes_with_those_that_are(shop):

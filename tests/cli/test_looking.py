@@ -45,7 +45,7 @@ def test_a_queue_keeps_one_of_three_things(on):
     assert on("queues", "keep", "everything", "billing").exit_code == 2
 
 
-def test_a_queue_nobody_knows_cannot_be_resumed(on):
+def test_an_unknown_queue_cannot_be_resumed(on):
     refused = on("queues", "resume", "nope")
 
     assert refused.exit_code == 2
@@ -106,6 +106,17 @@ def test_nothing_printed_holds_a_claim(on, store):
 
     for words in (["jobs", "list"], ["jobs", "show", "1"], ["ledger"], ["workers"], ["queues", "list"]):
         assert str(lease.claim) not in on(*words, "--output", "json").stdout
+
+
+def test_queues_that_were_removed_are_counted(on, store):
+    for name in ("old", "older"):
+        store.run(calls.pause(name))
+    told = on("queues", "remove", "--unused").stdout.splitlines()
+    assert told[-1] == "removed 2 queues, kept 0"
+    store.run(calls.pause("old"))
+    enqueue(store, queue="used")
+
+    assert on("queues", "remove", "--unused").stdout.splitlines()[-1] == "removed 1 queue, kept 1"
 
 
 def test_queues_that_nothing_needs_are_removed(on, ask, store):

@@ -2,7 +2,7 @@
 
 import psycopg
 
-from faultline.store.sources import LATEST
+from faultline.store.sql_files import LATEST
 
 
 def test_migrate_installs_and_a_second_one_finds_nothing_to_do(run, empty_database):
@@ -20,6 +20,13 @@ def test_check_exits_with_3_until_the_database_is_current(run, empty_database):
 
     assert (before.exit_code, after.exit_code) == (3, 0)
     assert "0001_words" in before.stdout
+
+
+def test_check_counts_what_is_missing(run, database):
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute("delete from faultline.migrations where number = %s", [LATEST])
+
+    assert "missing: 1 migration (" in run("migrate", "--check", "--dsn", database).stdout
 
 
 def test_check_notices_functions_of_another_version(run, database):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from faultline.cli.failing import exit_code_of, line_of
+from faultline.cli.exit_codes import exit_code_of, line_of
 from faultline.cli.root import COMMANDS
 from faultline.errors import ConfigError, ServerFailed
 
@@ -72,11 +72,11 @@ def test_the_environment_names_the_database_too(run, database, monkeypatch):
     assert run("jobs", "list").exit_code == 0
 
 
-def test_an_error_nobody_foresaw_is_one_line_and_a_traceback_only_for_who_debugs(run, monkeypatch):
+def test_an_unforeseen_error_is_one_line_and_a_traceback_only_with_debugging(run, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("a bug\nof two lines")
 
-    monkeypatch.setattr("faultline.cli.version.platform.python_version", fail)
+    monkeypatch.setattr("faultline.cli.manage.version.platform.python_version", fail)
 
     told = run("version")
     assert told.exit_code == 1

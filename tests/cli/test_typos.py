@@ -38,6 +38,14 @@ from tests.support import enqueue
             ["jobs", "list", "--dsn", "postgresql+asyncpg://a:hush@c/d"],
             "takes it without that: postgresql://a@c/d",
         ),
+        (
+            ["jobs", "list", "--dsn", "postgresql://a:hush@127.0.0.1:1/d?connect_timeout=abc"],
+            "connect_timeout is a whole number; got 'abc'",
+        ),
+        (
+            ["jobs", "list", "--dsn", "postgresql://a:hush@127.0.0.1:1/d?sslmod=require"],
+            "sslmod is no parameter (did you mean sslmode?)",
+        ),
         (["enqueue", "chrage", "--app", "shop_under_test:app"], "did you mean charge?"),
     ],
 )
@@ -176,3 +184,37 @@ def test_a_key_for_a_queue_that_is_not_there_is_made_and_told(on, store):
 
     assert told.exit_code == 0
     assert "no queue is called bilingg; did you mean billing?" in told.stderr
+
+
+SAID = "FAULTLINE_POLER is no setting; did you mean FAULTLINE_POOLER?"
+
+
+def test_a_variable_that_is_nearly_a_setting_is_remarked_on_stderr(on, monkeypatch):
+    monkeypatch.setenv("FAULTLINE_POLER", "transaction")
+
+    told = on("--output", "json", "queues", "list")
+
+    assert (told.exit_code, told.stderr.strip()) == (0, SAID)
+    assert json.loads(told.stdout) == []
+    assert on("--quiet", "queues", "list").stderr == ""
+
+
+def test_one_that_means_the_dsn_is_told_once(run, monkeypatch):
+    monkeypatch.setenv("FAULTLINE_DNS", "postgresql://app:hush@db/shop")
+
+    told = run("queues", "list")
+
+    assert told.exit_code == 2
+    assert told.stderr.count("FAULTLINE_DNS is no setting; did you mean FAULTLINE_DSN?") == 1
+    assert "hush" not in told.stderr
+
+
+def test_a_worker_warns_of_it_in_its_log(database, start, shop):
+    words = ("shop_under_test:app", "--dsn", database, "--until-empty", "--log", "json")
+    worker = start("worker", *words, FAULTLINE_POLER="")
+
+    said, warned = worker.communicate(timeout=60)
+
+    assert worker.returncode == 0, warned
+    lines = [json.loads(line) for line in (said + warned).splitlines()]
+    assert [line["level"] for line in lines if line.get("message") == SAID] == ["warning"]

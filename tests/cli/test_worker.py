@@ -6,11 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from faultline.cli.processes import command_of
-from faultline.cli.terminal import Terminal, Wishes
-from faultline.cli.worker import Wanted, worker_config
+from faultline.cli.serve.processes import command_of
+from faultline.cli.serve.worker import WorkerOptions
+from faultline.cli.terminal import OutputOptions, Terminal
 from faultline.errors import ConfigError, InputError
 from faultline.store import calls
+from faultline.worker.options import worker_config
 from tests.support import enqueue, state_of
 
 
@@ -113,12 +114,12 @@ def test_being_supervised_is_not_for_people(run):
 
 
 def test_a_workers_command_line_repeats_what_was_asked_and_hides_the_dsn():
-    wanted = Wanted(
+    wanted = WorkerOptions(
         app="shop:app", queues=("billing=5,mail", "slow"), concurrency=3, threads=None, children=2,
         lease=timedelta(seconds=3), grace=timedelta(minutes=1, milliseconds=5), name="here",
         until_empty=True, jobs=None, log="json",
     )  # fmt: skip
-    line = command_of(Terminal(Wishes(dsn="password=topsecret", quiet=True)), wanted, "here/2")
+    line = command_of(Terminal(OutputOptions(dsn="password=topsecret", quiet=True)), wanted, "here/2")
 
     assert line[3:] == [
         "faultline", "worker", "shop:app", "--queues", "billing=5,mail", "--queues", "slow",

@@ -93,7 +93,7 @@ def test_async_code_can_do_the_same(shop, store):
     assert asyncio.run(main()) == ("cancelled", ["cancelled"])
 
 
-def test_a_job_nobody_knows_is_named(shop):
+def test_an_unknown_job_is_named(shop):
     for act in (shop.app.get, shop.app.cancel, shop.app.retry_now, shop.app.replay):
         with pytest.raises(JobNotFound, match="4711"):
             act(4711)
@@ -146,7 +146,7 @@ def test_a_server_that_is_not_there_is_named_without_its_password():
 
 
 def cut_off(database, when_waiting):
-    """Lock the jobs, wait until somebody waits for them, cut that one off, and let go."""
+    """Lock the jobs, wait until a session waits for them, cut that one off, and let go."""
     with psycopg.connect(database) as conn:
         conn.execute("lock table faultline.active in access exclusive mode")
         when_waiting.set()

@@ -71,7 +71,7 @@ def test_a_job_that_has_not_ended_in_time_goes_on(shop):
     assert handle.info().state == "queued"
 
 
-def test_a_job_nobody_knows_is_not_waited_for(shop):
+def test_an_unknown_job_is_not_waited_for(shop):
     with pytest.raises(JobNotFound, match="no trace of job 4711"):
         shop.charge.handle(4711).result()
 
@@ -103,8 +103,8 @@ def test_a_result_of_another_shape_is_named_and_still_readable(shop, store):
 
 
 def test_a_result_that_its_queue_did_not_keep_is_told_as_that(shop, store):
-    store.run(calls.keep("billing", "outline"))
-    store.run(calls.keep("default", "outline"))
+    store.run(calls.set_retention("billing", "outline"))
+    store.run(calls.set_retention("default", "outline"))
     charged, pinged = shop.charge.enqueue(7), shop.ping.enqueue()
     store.run(calls.complete(claim_one(store, queues=("billing",)), '"paid"'))
     store.run(calls.complete(claim_one(store, queues=("default",)), "null"))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from faultline import KeyConflict, NewJob
-from faultline.client.batches import BATCH_JOBS_FIRST, BATCH_JOBS_MAX, Bulk
+from faultline.client.bulk import BATCH_JOBS_FIRST, BATCH_JOBS_MAX, BulkEnqueue
 from faultline.store import calls
 
 
@@ -78,7 +78,7 @@ def job(**options):
 
 def test_neighbours_with_equal_options_share_a_call():
     alike = [job()] * (BATCH_JOBS_FIRST * 3 + BATCH_JOBS_MAX + 1)
-    bulk = Bulk([*alike, job(key="a"), job(key="b"), job(priority=1), job()])
+    bulk = BulkEnqueue([*alike, job(key="a"), job(key="b"), job(priority=1), job()])
 
     sizes = [len(call.args["args"].values) for call in bulk.calls()]
 
@@ -92,7 +92,7 @@ def test_neighbours_with_equal_options_share_a_call():
 
 def test_only_queues_with_due_jobs_are_hinted_at():
     now = datetime.now(UTC)
-    bulk = Bulk(
+    bulk = BulkEnqueue(
         [
             job(queue="later", delay=timedelta(1)),
             job(queue="future", run_at=now + timedelta(1)),
@@ -106,7 +106,7 @@ def test_only_queues_with_due_jobs_are_hinted_at():
 
 
 def test_memory_stays_flat_while_a_generator_is_sent():
-    bulk = Bulk(job() for _ in range(50_000))
+    bulk = BulkEnqueue(job() for _ in range(50_000))
     tracemalloc.start()
     for call in bulk.calls():
         assert call.name == calls.enqueue_many([job()]).name

@@ -61,7 +61,7 @@ def test_every_variable_of_ours_is_read_somewhere() -> None:
     assert {name for name in named - OF_THE_UNITS if f'"{name}"' not in sources} == set()
 
 
-def test_every_port_is_one_that_somebody_listens_on() -> None:
+def test_every_port_has_a_listener() -> None:
     """Of ours: what a command line says. Of others: their usual ones."""
     listened = {int(port) for line in LINES for port in re.findall(r"0\.0\.0\.0:(\d+)", " ".join(line.words))}
     named = set(_ports())

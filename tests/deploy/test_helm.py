@@ -9,11 +9,11 @@ import httpx2
 import pytest
 import yaml
 
-from faultline.server.config import Address
+from faultline.server.config import ListenAddress
 from scripts import chart
-from tests.api.serving import LOOPBACK, Service, code_of, serving
 from tests.deploy.test_commands import understood
 from tests.deploy.test_kubernetes import VARIANTS, documents
+from tests.http.serving import LOOPBACK, Service, code_of, serving
 
 HELM = Path(sys.executable).with_name("helm")
 pytestmark = pytest.mark.skipif(
@@ -84,7 +84,7 @@ def test_every_name_of_the_service_and_a_pods_own_address_reach_the_server(tmp_p
 
     key = Service(database, LOOPBACK).key("read")
     where: dict[str, Any] = {
-        "http": Address("0.0.0.0", 0),
+        "http": ListenAddress("0.0.0.0", 0),
         "behind_proxy": told["behind_proxy"],
         "hosts": told["allow_host"],
     }
@@ -128,7 +128,7 @@ def test_every_pod_is_under_exactly_one_policy(tmp_path):
         assert sum(selects(policy, labels_of(pod)) for policy in policies) == 1
 
 
-def test_nobody_but_the_scraper_reaches_a_worker_and_the_server_goes_to_the_database_alone(tmp_path):
+def test_only_the_scraper_reaches_a_worker_and_the_server_goes_to_the_database_alone(tmp_path):
     scraper = [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]
     found = made_by_helm(tmp_path, {"networkPolicy.metricsFrom": scraper})
     worker = found["NetworkPolicy", "mine-worker"]["spec"]

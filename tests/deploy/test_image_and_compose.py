@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from faultline.errors import PermissionDenied
 from faultline.store import calls
 from faultline.store.migrate import migrate
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from scripts import tools
 from tests.deploy import shipped
 from tests.deploy.shipped import ROOT
@@ -50,7 +50,7 @@ def test_the_compose_file_is_what_the_specification_says():
     assert told.returncode == 0, told.stdout + told.stderr
 
 
-def test_the_image_runs_as_nobody_in_particular_and_stops_when_told():
+def test_the_image_runs_without_root_and_stops_when_told():
     assert re.search(r"^USER (\d+):(\d+)$", DOCKERFILE, re.MULTILINE)
     assert "\nSTOPSIGNAL SIGTERM\n" in DOCKERFILE
     assert len(re.findall(r"^FROM ", DOCKERFILE, re.MULTILINE)) == 2
@@ -116,7 +116,7 @@ def test_nothing_can_be_reached_from_other_machines_and_no_password_is_written_d
     assert not re.search(r"PASSWORD: |://\w+:\w+@", text)
 
 
-def test_whoever_needs_the_schema_waits_for_the_migration():
+def test_services_that_need_the_schema_wait_for_the_migration():
     assert SERVICES["migrate"]["depends_on"]["db"]["condition"] == "service_healthy"
     for name, before in {"server": "keys", "worker": "migrate", "keys": "migrate"}.items():
         assert SERVICES[name]["depends_on"][before]["condition"] == "service_completed_successfully"
@@ -276,7 +276,7 @@ def test_the_compose_worker_has_a_login_that_may_work_and_nothing_else(composed)
         conn.execute("select claim from faultline.active")
 
 
-def test_prometheus_scrapes_those_who_are_there_with_the_key_that_is_made():
+def test_prometheus_scrapes_the_running_services_with_the_key_that_is_made():
     config = shipped.read(ROOT / "deploy/prometheus/prometheus.yml")
     jobs = {job["job_name"]: job for job in config["scrape_configs"]}
     (script,) = SERVICES["keys"]["command"][2:]

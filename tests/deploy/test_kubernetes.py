@@ -143,7 +143,7 @@ def test_only_readiness_of_a_server_depends_on_the_database():
     assert paths == ["/healthz", "/healthz", "/readyz"]
 
 
-def test_where_a_scaler_counts_nobody_else_says_how_many():
+def test_where_a_scaler_sets_the_replicas_no_manifest_does():
     scaled = documents({"scaling.enabled": True})
     (target,) = scaled["worker-scaling.yaml"]["spec"]["triggers"]
 

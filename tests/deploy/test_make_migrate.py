@@ -1,4 +1,4 @@
-"""`make migrate`: the database at hand, whichever it is."""
+"""`make migrate`: it migrates the database that the settings name, whichever it is."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ case "$*" in *ps*) echo 0123456789ab ;; esac
 
 @pytest.fixture
 def migrate(tmp_path):
-    """The verb's program, in a folder of its own; by default with nothing at hand."""
+    """The verb's program, in a folder of its own; by default with no settings."""
 
     def run(**changed: str) -> subprocess.CompletedProcess[str]:
         ours = {name: value for name, value in os.environ.items() if not name.startswith("FAULTLINE_")}

@@ -19,7 +19,7 @@ def manifest(path: str) -> bytes:
 
 
 class Registry(BaseHTTPRequestHandler):
-    """Manifests for those with a token, and tokens for everybody."""
+    """Manifests for requests with a token, and a token for each request."""
 
     def do_GET(self) -> None:
         here = f"http://{self.headers['host']}"

@@ -9,10 +9,10 @@ import psycopg
 import pytest
 from rich.console import Console
 
-from faultline.drills.registry import DRILLS
-from faultline.drills.scene import Scene
-from faultline.drills.stage import Stage, stage
-from faultline.drills.trace import Trace
+from faultline.lab.drills.registry import DRILLS
+from faultline.lab.drills.stage.drill_database import DrillDatabase, stage
+from faultline.lab.drills.stage.scene import Scene
+from faultline.lab.drills.view.trace import Trace
 from tests.conftest import Server
 
 
@@ -23,14 +23,14 @@ def console() -> Console:
 
 
 @pytest.fixture
-def place(server: Server) -> Iterator[Stage]:
+def place(server: Server) -> Iterator[DrillDatabase]:
     """A stage of this test's own."""
     with stage(server.dsn()) as prepared:
         yield prepared
 
 
 @pytest.fixture
-def scene(place: Stage) -> Iterator[Scene]:
+def scene(place: DrillDatabase) -> Iterator[Scene]:
     with Scene(place, Trace()) as prepared:
         yield prepared
 

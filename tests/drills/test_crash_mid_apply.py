@@ -2,7 +2,7 @@
 
 import pytest
 
-from faultline.drills.verdict import judge
+from faultline.lab.drills.view.drill_verdict import judge
 
 
 @pytest.fixture
@@ -10,7 +10,7 @@ def scene(aftermath):
     return aftermath("crash-mid-apply")
 
 
-def test_each_job_was_done_once_by_whoever_could_commit_it(scene):
+def test_each_job_was_done_once_by_the_worker_that_could_commit_it(scene):
     half, done, whole = scene.jobs
 
     written = scene.conn.execute(
@@ -39,7 +39,7 @@ DAMAGES = [
      "the work of each was committed once, whole, by the one who ended it"),
     ("update sightings set at = at - interval '1 hour' where what = 'killed'",
      "what was committed at the kill stands, and was not done again"),
-    ("update faultline.ledger set crashes = 0", "each crash was counted, and nobody was refused"),
+    ("update faultline.ledger set crashes = 0", "each crash was counted, and no worker was refused"),
 ]  # fmt: skip
 
 

@@ -10,9 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from faultline.drills import crowd, zombie
-from faultline.drills.demo import run_demo
-from faultline.drills.run import BROKEN, INTERRUPTED
+from faultline.lab.drills import demo_jobs
+from faultline.lab.drills.demo import run_demo
+from faultline.lab.drills.run_drill import BROKEN, INTERRUPTED
+from faultline.lab.drills.scenarios import zombie
 from tests.drills.processes import MARK, left_of, pids_marked
 from tests.promises.rewriting import rewrite
 
@@ -23,7 +24,7 @@ CLAIM_GUARD = "and job.claim = complete.claim"
 @pytest.fixture
 def brisk(monkeypatch):
     """The same demo with fewer ordinary jobs and no pauses for a reader."""
-    monkeypatch.setattr(crowd, "JOBS", 30)
+    monkeypatch.setattr(demo_jobs, "JOBS", 30)
     monkeypatch.setattr(zombie, "PACE_SECONDS", 0)
 
 
@@ -76,7 +77,7 @@ class Demo:
         self.folder = folder
         self.mark = secrets.token_hex(8)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "import sys; from faultline.drills.demo import *;"
+            [sys.executable, "-c", "import sys; from faultline.lab.drills.demo import *;"
              "sys.exit(run_demo(Console()))"],
             env={**os.environ, MARK: self.mark, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,

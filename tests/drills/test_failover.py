@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from faultline.drills.run import run_drill
+from faultline.lab.drills.run_drill import run_drill
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it starts two standbys of a server of its own")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from faultline.drills import lease_race
-from faultline.drills.run import run_drill
-from faultline.drills.verdict import judge
 from faultline.errors import InputError
+from faultline.lab.drills.run_drill import run_drill
+from faultline.lab.drills.scenarios import lease_race
+from faultline.lab.drills.view.drill_verdict import judge
 from tests.drills.processes import MARK, is_alive, pids_marked
 
-DRILLS = Path(lease_race.__file__).parent
+DRILLS = Path(lease_race.__file__).parents[1]
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_as_json_it_prints_the_events_of_all_processes_and_nothing_else(server, 
 def test_it_leaves_no_process_and_no_database(server, console, monkeypatch, db_names):
     mark = secrets.token_hex(4)
     monkeypatch.setenv(MARK, mark)
-    monkeypatch.setattr("faultline.drills.stage.PREFIX", f"faultline_drill_{mark}_")
+    monkeypatch.setattr("faultline.lab.drills.stage.drill_database.PREFIX", f"faultline_drill_{mark}_")
 
     assert run_drill("lease-race", dsn=server.dsn(), console=console) == 0
 
@@ -109,7 +109,7 @@ DAMAGES = [
      "the later claim has the higher token"),
     ("delete from faultline.ledger where outcome = 'succeeded'", "the job ended once, in success"),
     ("update sightings set at = at + interval '1 hour' where what = 'lease_ends'",
-     "nobody took the job before its lease had run out"),
+     "no worker took the job before its lease had run out"),
     ("update sightings set at = at - interval '1 hour' where what = 'continued'",
      "the late one was frozen in its commit, and woke after the other had committed"),
 ]  # fmt: skip
@@ -136,7 +136,7 @@ def test_no_drill_sleeps():
     """Barriers and the lease alone decide; only the demo pauses, for its reader."""
     sleeping = [
         path.name
-        for path in DRILLS.glob("*.py")
+        for path in DRILLS.rglob("*.py")
         if re.search(r"\bsleep\(", path.read_text()) and path.name not in ("zombie.py", "workloads.py")
     ]
 

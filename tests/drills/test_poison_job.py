@@ -2,8 +2,8 @@
 
 import pytest
 
-from faultline.drills.run import run_drill
-from faultline.drills.verdict import judge
+from faultline.lab.drills.run_drill import run_drill
+from faultline.lab.drills.view.drill_verdict import judge
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from faultline.drills.processes import Keeper, WorkerProcess
-from faultline.drills.trace import DrillStuck, Trace
+from faultline.lab.drills.processes.worker_processes import DrillProcess, ProcessKeeper
+from faultline.lab.drills.view.trace import DrillStuck, Trace
 from tests.drills.processes import is_alive, still_there
 
 
 @pytest.fixture
 def keeper():
-    keeper = Keeper()
+    keeper = ProcessKeeper()
     yield keeper
     keeper.close()
 
@@ -54,7 +54,7 @@ def test_waiting_for_a_worker_to_freeze_ends_when_it_has_ended(scene):
 
 
 def test_a_worker_ends_when_its_drill_closes_its_standard_input(place, keeper):
-    worker = WorkerProcess("A", order(place), Trace(), keeper)
+    worker = DrillProcess("A", order(place), Trace(), keeper)
     worker.process.stdin.close()
 
     assert worker.wait_gone(20)
@@ -74,9 +74,9 @@ def test_a_modules_name_in_the_current_directory_does_not_win(scene, tmp_path, m
 
 KILLED_DRILL = """
 import signal, sys
-from faultline.drills.processes import Keeper, WorkerProcess
-from faultline.drills.trace import Trace
-worker = WorkerProcess("A", {"dsn": "", "queue": "q", "lease_seconds": 1}, Trace(), Keeper())
+from faultline.lab.drills.processes.worker_processes import ProcessKeeper, DrillProcess
+from faultline.lab.drills.view.trace import Trace
+worker = DrillProcess("A", {"dsn": "", "queue": "q", "lease_seconds": 1}, Trace(), ProcessKeeper())
 worker.send(signal.SIGSTOP)
 worker.wait_stopped()
 print(worker.pid, flush=True)

@@ -10,21 +10,21 @@ from xml.etree import ElementTree
 
 import pytest
 
-from faultline.drills.drawing import draw
-from faultline.drills.registry import DRILLS
-from faultline.drills.report import page
-from faultline.drills.results import Result, Run, Versions, document
-from faultline.drills.story import Moment
-from faultline.drills.timeline import Timeline
-from faultline.drills.trace import Trace
-from faultline.drills.verdict import Finding, Verdict
+from faultline.lab.drills.drill_results import DrillResult, RehearsedRun, Versions, document
+from faultline.lab.drills.html_report import page
+from faultline.lab.drills.registry import DRILLS
+from faultline.lab.drills.view.drill_verdict import DrillVerdict, PromiseFinding
+from faultline.lab.drills.view.story import StoryMoment
+from faultline.lab.drills.view.timeline import Timeline
+from faultline.lab.drills.view.timeline_svg import draw
+from faultline.lab.drills.view.trace import Trace
 from scripts import tools
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EVIL = "</script><script>alert(1)</script>"
 VERSIONS = Versions("0.1.0", "18.1", "3.11.7", "3.3", "on an embedded server")
 MOMENTS = [
-    Moment(NOON + timedelta(seconds=at), who, what, token, note)
+    StoryMoment(NOON + timedelta(seconds=at), who, what, token, note)
     for at, who, what, token, note in (
         (0, "A", "claimed", 1, None), (0.1, "A", "stalled", None, EVIL), (1, "A", "lease_ends", None, None),
         (1.2, "A", "expired", 1, None), (1.3, "B", "claimed", 2**40 + 7, None),
@@ -34,12 +34,14 @@ MOMENTS = [
 
 
 def result(*findings, counts=None, must_see=()):
-    verdict = Verdict(findings).counted(counts or {}, must_see)
-    return Result(DRILLS["lease-race"], (Run(verdict, (("", Timeline(MOMENTS)),), Trace(), 1.5),))
+    verdict = DrillVerdict(findings).counted(counts or {}, must_see)
+    return DrillResult(
+        DRILLS["lease-race"], (RehearsedRun(verdict, (("", Timeline(MOMENTS)),), Trace(), 1.5),)
+    )
 
 
-KEPT = Finding("the job ended once", True, "1 success")
-BROKEN = Finding("its work was committed once", False, EVIL)
+KEPT = PromiseFinding("the job ended once", True, "1 success")
+BROKEN = PromiseFinding("its work was committed once", False, EVIL)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ BROKEN = Finding("its work was committed once", False, EVIL)
         (result(KEPT, counts={"refused": 0}, must_see=["refused"]), "VOID"),
         (result(KEPT, BROKEN, must_see=["refused"]), "BROKEN"),
         (result(), "BROKEN"),
-        (Result(DRILLS["failover"], skipped="it needs a server of its own"), "skipped"),
+        (DrillResult(DRILLS["failover"], skipped="it needs a server of its own"), "skipped"),
     ],
 )
 def test_a_drill_in_which_nothing_happened_is_void_and_only_a_kept_one_is_kept(one, word):
@@ -58,7 +60,7 @@ def test_a_drill_in_which_nothing_happened_is_void_and_only_a_kept_one_is_kept(o
 
 
 def test_the_page_runs_nothing_and_fetches_nothing():
-    html = page([result(KEPT, BROKEN), Result(DRILLS["failover"], skipped="why")], VERSIONS)
+    html = page([result(KEPT, BROKEN), DrillResult(DRILLS["failover"], skipped="why")], VERSIONS)
 
     assert "<script" not in html
     assert not re.search(r'(?:src|href)="(?!#)', html)
@@ -117,4 +119,4 @@ def test_the_document_is_one_that_programs_can_read():
 
 
 def test_nothing_but_skipped_drills_is_not_a_success():
-    assert document([Result(DRILLS["failover"], skipped="why")], VERSIONS)["kept"] is False
+    assert document([DrillResult(DRILLS["failover"], skipped="why")], VERSIONS)["kept"] is False

@@ -2,7 +2,7 @@
 
 import pytest
 
-from faultline.drills.verdict import count, judge
+from faultline.lab.drills.view.drill_verdict import count, judge
 
 
 @pytest.fixture

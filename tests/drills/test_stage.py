@@ -8,10 +8,10 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
-from faultline.drills.run import Wish, run_drill, run_drills
-from faultline.drills.stage import stage
 from faultline.errors import CannotConnect, InputError, SchemaMissing
-from faultline.store.run import Store
+from faultline.lab.drills.run_drill import DrillRequest, run_drill, run_drills
+from faultline.lab.drills.stage.drill_database import stage
+from faultline.store.pool import Store
 from tests.support import contents, enqueue
 
 MOVED_BY_ANY_WORKER = {"rounds", "settings"}
@@ -100,13 +100,13 @@ def test_in_place_it_leaves_nothing_of_itself_in_the_users_database(database, co
     """As the tables' owner it takes away all its own, and nothing else's."""
     before = contents(database)
 
-    code = run_drills(["worker-crash"], Wish(dsn=database, in_place=True), console)
+    code = run_drills(["worker-crash"], DrillRequest(dsn=database, in_place=True), console)
 
     assert code == 0, console.file.getvalue()
     after = contents(database)
     assert {name for name, rows in after.items() if rows != before.get(name, [])} <= MOVED_BY_ANY_WORKER
 
 
-def test_a_drill_that_stops_its_server_is_not_played_on_somebody_elses(database, console):
+def test_a_drill_that_stops_its_server_is_not_played_on_a_borrowed_one(database, console):
     with pytest.raises(InputError, match="database-restart needs a server of its own"):
         run_drill("database-restart", dsn=database, console=console)

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from faultline.drills.registry import DRILLS
-from faultline.drills.run import run_drill
-from faultline.drills.scene import Scene
-from faultline.drills.stage import Stage
-from faultline.drills.trace import Trace
-from faultline.drills.verdict import count, judge
 from faultline.errors import InputError
+from faultline.lab.drills.registry import DRILLS
+from faultline.lab.drills.run_drill import run_drill
+from faultline.lab.drills.stage.drill_database import DrillDatabase
+from faultline.lab.drills.stage.scene import Scene
+from faultline.lab.drills.view.drill_verdict import count, judge
+from faultline.lab.drills.view.trace import Trace
 
 LEASES = """
 select worker.name, entry.token, entry.outcome
@@ -19,8 +19,8 @@ where entry.job_id = %s order by entry.token
 """
 
 
-def played(name: str, place: Stage) -> Scene:
-    """A scene in which a drill was played; to be entered by whoever asks."""
+def played(name: str, place: DrillDatabase) -> Scene:
+    """A scene in which a drill was played; the caller enters it."""
     return Scene(place, Trace(), DRILLS[name].lease, through_server=True)
 
 
@@ -85,7 +85,7 @@ def test_a_worker_is_told_no_dsn(place, monkeypatch):
         def end(self) -> None: ...
 
     with played("lease-race", place) as scene:
-        monkeypatch.setattr("faultline.drills.scene.WorkerProcess", Noted)
+        monkeypatch.setattr("faultline.lab.drills.stage.scene.DrillProcess", Noted)
         scene.worker("A")
 
     assert "dsn" not in orders["A"]

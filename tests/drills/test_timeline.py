@@ -8,15 +8,15 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from faultline.drills.lanes import spread
-from faultline.drills.story import Moment
-from faultline.drills.timeline import Timeline, export_svg
+from faultline.lab.drills.view.lanes import spread
+from faultline.lab.drills.view.story import StoryMoment
+from faultline.lab.drills.view.timeline import Timeline, export_svg
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def moment(seconds, who, what, token=None, note=None):
-    return Moment(NOON + timedelta(seconds=seconds), who, what, token, note)
+    return StoryMoment(NOON + timedelta(seconds=seconds), who, what, token, note)
 
 
 RACE = Timeline(
@@ -43,7 +43,7 @@ def printed(timeline, width=80, file=None, **options):
     return file.getvalue()
 
 
-def test_it_tells_who_held_which_token_when():
+def test_it_shows_each_holder_with_its_token_and_times():
     text = printed(RACE)
 
     assert "0.000 s  A  claims the job: token 1" in text

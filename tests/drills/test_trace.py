@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from faultline.drills.trace import DrillStuck, Sign, Trace, read
+from faultline.lab.drills.view.trace import DrillStuck, Trace, TraceSign, read
 
 
 def test_a_line_of_json_becomes_a_sign_with_its_facts():
@@ -38,21 +38,21 @@ def test_whatever_else_a_process_says_is_kept_as_it_was_said(line):
 
 
 def test_a_sign_can_be_written_and_read_again():
-    sign = Sign("A", "frozen", {"job_id": 7})
+    sign = TraceSign("A", "frozen", {"job_id": 7})
 
     assert read("A", sign.json) == sign
 
 
-def test_a_sign_that_came_before_anybody_waited_is_found():
+def test_a_sign_that_came_before_the_wait_is_found():
     trace = Trace()
-    trace.tell(Sign("A", "frozen"))
+    trace.tell(TraceSign("A", "frozen"))
 
     assert trace.wait_for_event("A", "frozen", within_seconds=0).what == "frozen"
 
 
 def test_who_waits_is_woken_by_the_sign():
     trace = Trace()
-    threading.Timer(0.05, trace.tell, [Sign("B", "committed")]).start()
+    threading.Timer(0.05, trace.tell, [TraceSign("B", "committed")]).start()
 
     assert trace.wait_for_event("B", "committed", within_seconds=10).who == "B"
 
@@ -65,7 +65,7 @@ def test_a_sign_that_does_not_come_is_named():
 def test_a_worker_that_ends_in_an_accident_ends_the_waiting_at_once():
     trace = Trace()
     trace.tell(read("A", "ImportError: no such module"))
-    trace.tell(Sign("A", "exited", {"code": 1}))
+    trace.tell(TraceSign("A", "exited", {"code": 1}))
 
     with pytest.raises(DrillStuck, match=r"worker A ended with code 1 .ImportError: no such module."):
         trace.wait_for_event("A", "frozen", within_seconds=60)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from faultline.drills.run import run_drill
-from faultline.drills.verdict import judge
+from faultline.lab.drills.run_drill import run_drill
+from faultline.lab.drills.view.drill_verdict import judge
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ DAMAGES = [
     ("insert into effects select job_id, token, 'A', wrote from effects", "its work was committed once"),
     (
         "insert into faultline.refusals values (%(job)s, 1, 1, 'gone', 1, now(), now())",
-        "nobody was refused",
+        "no worker was refused",
     ),
 ]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from faultline.embedded.place import Place
+from faultline.embedded.server_folder import ServerFolder
 
 HOLDER = Path(__file__).with_name("holder.py")
 GONE_SECONDS_MAX = 20.0
@@ -46,7 +46,7 @@ def is_gone(folder: Path) -> bool:
     """True as soon as no process of the folder's server is left, its supervisor included."""
     if not folder.exists():
         return True
-    life = Place(folder).take_life(GONE_SECONDS_MAX)
+    life = ServerFolder(folder).take_life(GONE_SECONDS_MAX)
     if life is not None:
         os.close(life)
     return life is not None

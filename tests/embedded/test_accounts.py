@@ -1,4 +1,4 @@
-"""PostgreSQL refuses to be root: root's servers run as somebody else, and root's folders stay closed."""
+"""PostgreSQL refuses to run as root: root's servers run as another account; root's folders stay closed."""
 
 import os
 import pwd
@@ -15,13 +15,13 @@ import pytest
 
 import faultline
 from faultline.embedded import EmbeddedServer
-from faultline.embedded.account import Account, account_for, check_named
 from faultline.embedded.binaries import find_binaries
 from faultline.embedded.cache import runnable
+from faultline.embedded.os_account import OsAccount, account_for, check_named
 from faultline.errors import ServerFailed
 from tests.embedded.others import HOLDER, OtherProcess, answers, is_gone
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else to be")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run as another account")
 
 
 @pytest.fixture
@@ -74,39 +74,39 @@ def test_binaries_behind_a_closed_door_are_copied_with_their_libraries(closed, t
 
 @as_root
 def test_root_serves_a_folder_of_another_user_as_that_user(tmp_path):
-    nobody = pwd.getpwnam("nobody")
+    unprivileged = pwd.getpwnam("nobody")
     data = tmp_path / "pg"
     data.mkdir()
-    os.chown(data, nobody.pw_uid, nobody.pw_gid)
+    os.chown(data, unprivileged.pw_uid, unprivileged.pw_gid)
 
-    assert account_for(data) == Account(nobody.pw_uid, nobody.pw_gid)
+    assert account_for(data) == OsAccount(unprivileged.pw_uid, unprivileged.pw_gid)
 
 
 def test_a_user_without_a_name_is_told_what_initdb_would_ask_for():
     with pytest.raises(ServerFailed, match="user id 54321 has no name on this machine"):
-        check_named(Account(54321, 54321))
+        check_named(OsAccount(54321, 54321))
 
 
 def test_binaries_the_account_cannot_run_and_nowhere_to_copy_them_is_one_clear_line(monkeypatch):
-    monkeypatch.setattr(Account, "can_run", lambda account, program: False)
+    monkeypatch.setattr(OsAccount, "can_run", lambda account, program: False)
     monkeypatch.setattr("faultline.embedded.cache.cache_folder", lambda: None)
 
     with pytest.raises(ServerFailed, match="set FAULTLINE_PG_BIN to binaries it can run"):
-        runnable(find_binaries(), Account(os.geteuid(), os.getegid()))
+        runnable(find_binaries(), OsAccount(os.geteuid(), os.getegid()))
 
 
 @as_root
 def test_an_ordinary_user_without_a_home_has_a_server_too():
-    nobody = pwd.getpwnam("nobody")
-    python = a_python_for(nobody)
+    unprivileged = pwd.getpwnam("nobody")
+    python = a_python_for(unprivileged)
     folder = Path(tempfile.mkdtemp(prefix="faultline-ordinary-"))
-    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    os.chown(folder, unprivileged.pw_uid, unprivileged.pw_gid)
     try:
         other = OtherProcess(
-            folder / "server", python, cwd=folder, env=ordinary_environment(), **become(nobody)
+            folder / "server", python, cwd=folder, env=ordinary_environment(), **become(unprivileged)
         )
         told = other.told()
-        assert Path(f"/proc/{told['pid']}").stat().st_uid == nobody.pw_uid
+        assert Path(f"/proc/{told['pid']}").stat().st_uid == unprivileged.pw_uid
         other.leave()
         assert other.process.returncode == 0
         assert is_gone(folder / "server")

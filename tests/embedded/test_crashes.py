@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from faultline.embedded import EmbeddedServer
-from faultline.embedded.account import account_for
-from faultline.embedded.place import Place
+from faultline.embedded.os_account import account_for
+from faultline.embedded.server_folder import ServerFolder
 from tests.embedded.others import answers, is_gone, supervisor_of
 
 
@@ -76,7 +76,7 @@ def test_a_stray_server_is_ended_before_the_next_begins(folder, monkeypatch):
     server.close()
 
 
-def test_a_process_id_that_was_given_to_somebody_else_fools_nobody(folder):
+def test_a_process_id_that_another_process_has_now_is_recognised(folder):
     """PostgreSQL itself would refuse to start: it finds a process with the id its pid file names."""
     with EmbeddedServer.open(folder):
         pass
@@ -97,7 +97,7 @@ def test_a_card_that_names_another_folders_server_is_not_believed(tmp_path):
     with EmbeddedServer.open() as other:
         theirs = replace(other._card, nonce="not theirs")
         folder = tmp_path / "server"
-        Place.at(folder)
+        ServerFolder.at(folder)
         card = {**asdict(theirs), "socket_folder": str(tmp_path / "sockets")}
         (tmp_path / "sockets").mkdir()
         (tmp_path / "sockets" / "control").symlink_to(other._card.control)
@@ -108,15 +108,15 @@ def test_a_card_that_names_another_folders_server_is_not_believed(tmp_path):
 
 
 def test_a_torn_card_is_no_card(folder):
-    Place.at(folder)
+    ServerFolder.at(folder)
     (folder / "server.json").write_text('{"nonce": "ab')
 
     with EmbeddedServer.open(folder, keep=False) as server:
         assert answers(server.dsn())
 
 
-def test_a_data_folder_half_made_is_made_anew(folder):
-    draft = Place.at(folder).draft
+def test_a_half_made_data_folder_is_made_again(folder):
+    draft = ServerFolder.at(folder).draft
     draft.mkdir()
     (draft / "PG_VERSION").write_text("18\n")
 

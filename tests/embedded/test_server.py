@@ -72,7 +72,7 @@ def test_settings_are_those_that_were_asked_for():
         assert ask(server.dsn(), "show fsync") == "off"
 
 
-def test_databases_come_from_templates_and_go_with_whoever_is_connected():
+def test_databases_come_from_templates_and_go_with_their_sessions():
     with EmbeddedServer.open(fsync=False) as server:
         server.create_database("first one")
         with psycopg.connect(server.dsn("first one"), autocommit=True) as conn:
@@ -117,7 +117,7 @@ def test_a_server_that_cannot_start_says_why_in_its_own_words(folder):
     assert not folder.exists()
 
 
-def test_a_port_that_somebody_took_in_between_is_given_up_for_another(monkeypatch):
+def test_a_port_that_was_taken_in_between_is_given_up_for_another(monkeypatch):
     from faultline.embedded import launch
 
     with EmbeddedServer.open() as first:

@@ -1,4 +1,4 @@
-"""Several processes and one server: it runs while anybody holds it, and not a moment longer."""
+"""Several processes and one server: it runs while a process holds it, and not a moment longer."""
 
 import multiprocessing
 import os
@@ -23,7 +23,7 @@ def test_processes_that_start_at_the_same_moment_share_one_server(folder, hold):
     assert len({other.told()["pid"] for other in others}) == 1
 
 
-def test_the_server_outlives_the_one_who_started_it_and_ends_with_the_last(folder, hold):
+def test_the_server_outlives_the_process_that_started_it_and_ends_with_the_last(folder, hold):
     first = hold()
     pid = first.told()["pid"]
     second = hold()

@@ -1,6 +1,6 @@
 """Change one function in a test's own database: to break a promise on purpose, or to stop inside a verb."""
 
-from faultline.simulation.rewriting import rewrite, shipped_source
+from proof.explorer.rewriting import rewrite, shipped_source
 
 __all__ = ["pause_before", "rewrite", "shipped_source"]
 

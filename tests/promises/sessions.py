@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from faultline.store.call import Call
-from faultline.store.run import Store
+from faultline.store.pool import Store
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Session:
         return self.until_waiting(self.start(call), behind=behind)
 
     def until_waiting(self, answer: "Future[T]", *, behind: "Session | None" = None) -> "Future[T]":
-        """Return once PostgreSQL says that we wait for `behind`, or for anybody; fail if answered first."""
+        """Return once PostgreSQL says that we wait for `behind`, or for any session; fail if answered."""
         with psycopg.connect(self.dsn, autocommit=True) as watcher:
             for _ in _patiently():
                 if answer.done():
@@ -54,11 +54,11 @@ class Session:
         pytest.fail("it neither waited nor answered")
 
     def run_at_once(self, call: Call[T]) -> T:
-        """Carry a call that must not wait for anybody."""
+        """Carry a call that must not wait for another session."""
         return self._at_once(self.start(call))
 
     def sql_at_once(self, text: LiteralString, *args: Any) -> list[tuple[Any, ...]]:
-        """Run a statement of our own that must not wait for anybody."""
+        """Run a statement of our own that must not wait for another session."""
         return self._at_once(self.start_sql(text, *args))
 
     def _at_once(self, answer: "Future[T]") -> T:

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from faultline.drills.standby import Standby, a_standby_of, can_stand_by
 from faultline.embedded import EmbeddedServer
 from faultline.errors import NoPostgres
+from faultline.lab.drills.stage.standby import StandbyServer, a_standby_of, can_stand_by
 
-__all__ = ["Standby", "a_primary", "a_standby_of"]
+__all__ = ["StandbyServer", "a_primary", "a_standby_of"]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 from faultline import errors
 from faultline.store import calls
 from faultline.store.migrate import migrate
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.promises.standby import a_primary, a_standby_of
 from tests.support import claim_one, enqueue
 

@@ -1,4 +1,4 @@
-"""Rule 2: a token is order. It grows for a job and across jobs; whoever locks later has the higher one."""
+"""Rule 2: a token is order. It grows for a job and across jobs; the later lock has the higher token."""
 
 from datetime import timedelta
 from functools import partial
@@ -63,7 +63,7 @@ def test_the_sequence_hands_out_one_number_at_a_time(db):
     assert (cache, cycles, step) == (1, False, 1)
 
 
-def test_whoever_locks_later_has_the_higher_token(store, session):
+def test_the_later_lock_has_the_higher_token(store, session):
     """A claim that waits before it has its rows must not come away with a number from before the wait."""
     enqueue(store)
     enqueue(store)

@@ -77,7 +77,7 @@ def test_the_epoch_is_raised_once_and_stays(store, db):
     assert base_and_timeline(db) == (1, 1)
 
 
-def test_claimers_that_wait_for_the_one_who_raises_the_epoch_do_not_raise_it_again(store, db, session):
+def test_claimers_that_wait_for_the_one_that_raises_the_epoch_do_not_raise_it_again(store, db, session):
     for _ in range(10):
         enqueue(store)
     become_another_server(db)

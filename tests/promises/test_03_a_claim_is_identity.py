@@ -19,7 +19,7 @@ def forged(lease: Lease, **values) -> Lease:
 
 @pytest.mark.parametrize("verb", FENCED)
 def test_the_right_token_with_a_wrong_claim_is_refused(database, store, verb):
-    """C11: knowing the number that everybody may see is not enough."""
+    """C11: the number is public, and to know it is not enough."""
     enqueue(store)
     lease = claim_one(store)
     before = contents(database)
@@ -45,7 +45,7 @@ def test_the_right_claim_with_a_wrong_token_is_refused(database, store, verb):
 
 @pytest.mark.parametrize("verb", FENCED)
 def test_the_right_claim_with_a_wrong_job_is_refused(database, store, verb):
-    """C11: a lease on one job is no lease on its neighbour, whoever holds that."""
+    """C11: a lease on one job is no lease on its neighbour, with or without a holder."""
     enqueue(store)
     enqueue(store)
     lease, neighbour = claim_one(store), claim_one(store)
@@ -103,7 +103,7 @@ def test_a_worker_whose_reply_was_lost_asks_again_and_gets_the_same_jobs(store, 
     claim = uuid4()
     lost_reply = claim_many(store, 2, claim=claim)
 
-    told_again = claim_many(store, 2, claim=claim, again=True)
+    told_again = claim_many(store, 2, claim=claim, resend=True)
 
     assert [(lease.job_id, lease.token) for lease in told_again] == [
         (lease.job_id, lease.token) for lease in lost_reply
@@ -114,7 +114,7 @@ def test_a_worker_whose_reply_was_lost_asks_again_and_gets_the_same_jobs(store, 
 def test_asking_again_for_a_claim_that_never_arrived_takes_nothing(store, db):
     enqueue(store)
 
-    assert claim_many(store, claim=uuid4(), again=True) == []
+    assert claim_many(store, claim=uuid4(), resend=True) == []
 
     assert db.execute("select claim from faultline.active").fetchone() == (None,)
 

@@ -89,7 +89,7 @@ def test_a_batch_behind_an_old_snapshot_never_tells_success(store, clock, sessio
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_asking_for_a_job_behind_an_old_snapshot_ends(store, clock, session, level):
-    """The chase of a job through its tables is a loop; with a frozen snapshot it must not turn for ever."""
+    """The chase of a job through its tables is a loop; with a frozen snapshot it has to end."""
     job = enqueue(store)
     lease = claim_one(store)
     person = session()

@@ -23,7 +23,7 @@ def test_a_lease_that_was_taken_back_writes_nothing(database, store, clock, verb
 
 
 @pytest.mark.parametrize("verb", FENCED)
-def test_a_lease_that_somebody_else_has_now_writes_nothing(database, store, clock, verb):
+def test_a_lease_that_another_worker_has_now_writes_nothing(database, store, clock, verb):
     asleep, awake = retaken(store, clock)
     before = contents(database)
 
@@ -60,7 +60,7 @@ def test_the_refusal_is_sqlstate_ls001_and_says_what_to_do(database, store, cloc
 
 
 def test_a_fenced_job_cannot_be_reaped(store, clock, session):
-    """Its lease has run out, but whoever fenced it is about to commit: the fence holds the row until then."""
+    """Its lease has run out, but its transaction is about to commit: the fence holds the row until then."""
     enqueue(store)
     lease = claim_one(store)
     clock.advance(LEASE * 2)
@@ -179,7 +179,7 @@ def test_a_batch_answers_for_each_job_and_waits_for_none(database, store, clock,
     assert outcomes(store, busy.job_id) == ["succeeded"]
 
 
-def test_a_beat_waits_for_nobody_and_a_locked_job_is_busy_not_lost(database, store, session):
+def test_a_heartbeat_waits_for_no_lock_and_a_locked_job_is_busy_not_lost(database, store, session):
     enqueue(store)
     enqueue(store)
     free, busy = claim_many(store)
@@ -192,7 +192,7 @@ def test_a_beat_waits_for_nobody_and_a_locked_job_is_busy_not_lost(database, sto
 
 def test_a_job_that_comes_free_while_a_batch_is_answered_gets_one_answer(database, store, session):
     """It was locked when the batch looked and settled when it looked again: busy, and not refused as well."""
-    pause_before(database, "answer_the_rest", "select array_agg(named.id)", key=4001)
+    pause_before(database, "report_unsettled", "select array_agg(named.id)", key=4001)
     enqueue(store)
     lease = claim_one(store)
     single, batch, gate = session(), session(), session()

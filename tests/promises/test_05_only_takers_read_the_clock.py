@@ -21,7 +21,7 @@ def lease_until(db, lease):
 
 
 @pytest.mark.parametrize("jump", JUMPS, ids=str)
-def test_a_lease_may_be_settled_hours_late_while_nobody_took_it(store, clock, jump):
+def test_a_lease_may_be_settled_hours_late_while_no_worker_took_it(store, clock, jump):
     for verb in SETTLING:
         enqueue(store, queue=verb)
         lease = claim_one(store, queues=(verb,))

@@ -1,4 +1,4 @@
-"""Rule 6: after an outage all leases look expired though all workers are well; nobody reaps for a lease."""
+"""Rule 6: after an outage all leases look expired though all workers are well; no lease is reaped for it."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ def settle_in(store):
     assert store.run(calls.round_(TICK))
 
 
-def test_after_a_long_silence_nobody_reaps_for_one_lease(store, clock):
+def test_after_a_long_silence_no_lease_is_reaped_for_one_lease(store, clock):
     settle_in(store)
     enqueue(store)
     lease = claim_one(store)
@@ -141,7 +141,7 @@ def test_a_round_is_done_by_one_of_all_that_ask(store, clock):
     assert sorted(told) == [False] * 19 + [True]
 
 
-def test_nobody_waits_for_a_round_that_somebody_else_is_doing(store, clock, session):
+def test_no_watchdog_waits_for_the_round_of_another(store, clock, session):
     settle_in(store)
     clock.advance(TICK)
     first = session()
@@ -173,11 +173,12 @@ def worker_with(store, lease):
     return number
 
 
-def rounds_for(store, clock, time, tick=SHORT_TICK):
-    """Rounds at each tick for so long; what they reaped."""
+def rounds_for(store, clock, time, tick=SHORT_TICK, step=None):
+    """Rounds at each tick, or each step, for so long; what they reaped."""
     reaped = []
-    for _ in range(int(time / tick)):
-        clock.advance(tick)
+    step = step or tick
+    for _ in range(int(time / step)):
+        clock.advance(step)
         store.run(calls.round_(tick))
         reaped += store.run(calls.reap())
     return reaped
@@ -193,7 +194,7 @@ def test_after_a_gap_each_lease_has_its_own_time_again(store, clock, seconds):
     store.run(calls.round_(tick))
     enqueue(store)
     held = claim_one(store, lease=lease, worker=worker)
-    clock.advance(lease * 3)  # nobody could beat
+    clock.advance(lease * 3)  # no worker could beat
 
     store.run(calls.round_(tick))
     assert store.run(calls.reap()) == []
@@ -209,7 +210,7 @@ def test_after_a_gap_each_lease_has_its_own_time_again(store, clock, seconds):
 
 
 @pytest.mark.parametrize("seconds", [2, 60])
-def test_whoever_does_not_come_back_in_that_time_is_reaped(store, clock, seconds):
+def test_a_worker_that_does_not_come_back_in_that_time_is_reaped(store, clock, seconds):
     lease = timedelta(seconds=seconds)
     worker = worker_with(store, lease)
     store.run(calls.round_(SHORT_TICK))
@@ -274,7 +275,25 @@ def test_a_second_gap_does_not_end_what_the_first_began(store, clock):
     assert store.run(calls.reap()) == []
 
 
-def test_time_that_nobody_could_work_in_does_not_count_towards_a_deadline(store, clock, db):
+@pytest.mark.parametrize("first", ["the start of the server", "a long gap"])
+def test_short_gaps_do_not_postpone_without_end_what_a_long_one_spares(store, clock, db, first):
+    """A login calls round again and again with a tiny tick: each call looks like a gap."""
+    store.run(calls.round_(TICK))
+    enqueue(store)
+    held = claim_one(store)
+    if first == "a long gap":
+        clock.advance(days=2)  # and the server is old
+    else:
+        ((age,),) = db.execute("select faultline.now() - pg_postmaster_start_time()").fetchall()
+        clock.advance(timedelta(minutes=1) - age)
+    store.run(calls.round_(TICK))
+
+    reaped = rounds_for(store, clock, LEASE * 3, timedelta(milliseconds=1), step=TICK)
+
+    assert [late.token for late in reaped] == [held.token]
+
+
+def test_time_in_which_no_worker_could_work_does_not_count_towards_a_deadline(store, clock, db):
     """An outage, or a clock that was set forward: either way the job had none of it."""
     store.run(calls.round_(TICK))
     enqueue(store, timeout=timedelta(minutes=10))

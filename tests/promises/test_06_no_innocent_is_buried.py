@@ -32,8 +32,8 @@ def test_a_job_dies_of_its_third_crash_alone_and_the_signature_is_kept(store, db
     assert crashes(db, "dead") == (3, 3)
 
 
-def test_crashes_beside_others_bury_nobody(store, db):
-    """However often a neighbour takes its process with it: they are counted, and held against nobody."""
+def test_crashes_beside_others_bury_no_job(store, db):
+    """A neighbour takes its process with it again and again: these crashes are counted against no job."""
     job = enqueue(store, max_attempts=10)
 
     for _ in range(9):
@@ -44,7 +44,7 @@ def test_crashes_beside_others_bury_nobody(store, db):
 
 
 def test_a_worker_that_died_is_no_crash_alone(store, clock: Clock, db):
-    """Whoever takes back a lease cannot know which of the jobs in that worker's hands it died of."""
+    """A reaper that takes back a lease cannot know which of that worker's jobs killed the worker."""
     job = enqueue(store, max_attempts=10)
     for _ in range(2):
         crash(store, alone=True)

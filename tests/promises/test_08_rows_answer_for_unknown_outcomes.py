@@ -1,4 +1,4 @@
-"""Rule 8: when the reply to a settling was lost, rows say what became of it; nobody guesses."""
+"""Rule 8: when the reply to a settling was lost, rows say what became of it; no code guesses."""
 
 from uuid import uuid4
 
@@ -84,7 +84,7 @@ def test_a_cancelled_job_tells_its_worker_cancelled(store):
 
 def test_a_queue_that_keeps_nothing_answers_gone(store):
     """No row can tell a success there from a job that never was: the client raises OutcomeUnknown."""
-    store.run(calls.keep("default", "nothing"))
+    store.run(calls.set_retention("default", "nothing"))
     enqueue(store)
     lease = claim_one(store)
     store.run(calls.complete(lease, "null"))
@@ -94,7 +94,7 @@ def test_a_queue_that_keeps_nothing_answers_gone(store):
 
 @pytest.mark.parametrize("verb", [verb for verb in SETTLING if verb != "complete"])
 def test_a_queue_that_keeps_nothing_drops_successes_only(store, verb):
-    store.run(calls.keep("default", "nothing"))
+    store.run(calls.set_retention("default", "nothing"))
     enqueue(store)
     lease = claim_one(store)
     store.run(SETTLING[verb](lease))
@@ -102,7 +102,7 @@ def test_a_queue_that_keeps_nothing_drops_successes_only(store, verb):
     assert store.run(calls.outcome(lease)) == OUTCOMES[verb]
 
 
-def test_somebody_elses_claim_is_told_nothing(store):
+def test_the_claim_of_another_is_told_nothing(store):
     enqueue(store)
     lease = claim_one(store)
     assert store.run(calls.outcome(lease._replace(claim=uuid4()))) == "gone"

@@ -1,7 +1,7 @@
 """Rule 9, for answers: what is told from rows is as durable as if it were written, also where nothing is.
 
 A row is seen before a standby has it where the wait of its commit was cancelled: its client gave up,
-or the server crashed in it. Here the standby is away: whoever is told anything was told too early.
+or the server crashed in it. Here the standby is away: an answer that is given is given too early.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ import psycopg
 import pytest
 
 from faultline import Faultline
-from faultline.access import mint
 from faultline.errors import LeaseLost
+from faultline.server.auth import mint
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.promises.no_standby import PATIENCE_SECONDS, a_cluster
 from tests.promises.verbs import SETTLING
 from tests.support import claim_one, enqueue, new_job
@@ -75,7 +75,7 @@ def settled(verb):
 
 def claimed(store):
     lease = leased(store)
-    return calls.claim(["default"], 1, lease=LONG, claim=lease.claim, again=True)
+    return calls.claim(["default"], 1, lease=LONG, claim=lease.claim, resend=True)
 
 
 def cancelled(store):
@@ -166,7 +166,7 @@ def test_an_answer_from_rows_waits_for_the_standby(cluster, store, what, level):
     answer.result(PATIENCE_SECONDS)  # once the standby is there it comes
 
 
-def test_a_look_waits_for_nobody(cluster, store):
+def test_a_read_waits_for_no_standby(cluster, store):
     """A person who looks is told what stands here: a standby that is away must not blind them."""
     lease = leased(store)
     store.run(calls.complete(lease, "null"))
@@ -275,7 +275,7 @@ def test_a_result_is_given_once_a_standby_has_it(cluster, store, form):
 
 
 def test_a_lease_that_is_lost_is_no_acknowledgement(store):
-    """What raises cannot wait, since it rolls back: whoever needs to know asks for the outcome."""
+    """A call that raises rolls back, so it cannot wait: its caller asks for the outcome."""
     lease = leased(store)
     store.run(calls.complete(lease, "null"))
 
@@ -284,12 +284,12 @@ def test_a_lease_that_is_lost_is_no_acknowledgement(store):
 
 
 def test_the_page_decides_for_every_verb(cluster):
-    """A verb that is new has to be judged before it is granted to anybody."""
+    """A new verb has to be judged before it is granted to a role."""
     with psycopg.connect(cluster.dsn) as conn:
         granted = {
             name
             for (name,) in conn.execute(
-                "select distinct object from faultline.duties() where kind = 'function'"
+                "select distinct object from faultline.role_grants() where kind = 'function'"
             )
         }
     judged = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", PAGE.read_text(), re.MULTILINE)))

@@ -87,7 +87,7 @@ def bring_to(state: str, store, clock, queue: str) -> Any:
 
 @pytest.mark.parametrize("end", ["commit", "rollback"])
 @pytest.mark.parametrize("move", MOVES)
-def test_whoever_asks_while_a_job_moves_waits_and_then_acts(store, clock, session, move, end):
+def test_a_verb_called_while_a_job_moves_waits_and_then_acts(store, clock, session, move, end):
     mover, asker = session(), session()
     before, after, call = MOVES[move]
     for name, ask in ASKS.items():
@@ -128,9 +128,9 @@ def test_a_job_that_moves_faster_than_we_look_is_chased(database, store, clock, 
     """Every time the asker has looked, and before it locks what it saw, the job moves on."""
     with psycopg.connect(database, autocommit=True) as conn:
         conn.execute("create sequence faultline.looks")
-    place = "place := faultline.where_is(hold.job_id);"
+    place = "place := faultline.where_is(lock_job.job_id);"
     stop = f"perform pg_advisory_xact_lock_shared({CHASED} - 1 + nextval('faultline.looks'));"
-    rewrite(database, "hold", place, f"{place} {stop}")
+    rewrite(database, "lock_job", place, f"{place} {stop}")
     job = bring_to("waiting", store, clock, "default").job_id
     gate, asker = session(), session()
     for look in range(3):
@@ -157,7 +157,7 @@ def test_what_never_was_is_not_found_at_once(session, ask):
 
 def test_a_success_in_a_queue_that_keeps_nothing_is_not_found_and_the_message_says_why(store, session):
     """The one end that leaves no row: the answer is true, and its hint names the reason."""
-    store.run(calls.keep("default", "nothing"))
+    store.run(calls.set_retention("default", "nothing"))
     job = enqueue(store)
     lease = claim_one(store)
     worker, asker = session(), session()

@@ -15,7 +15,7 @@ from faultline.embedded.binaries import find_binaries
 from faultline.job import Job
 from faultline.lease import Lease
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.conftest import Server
 from tests.support import LEASE, NOW, SECOND, Clock, enqueue, new_job
 
@@ -100,7 +100,7 @@ def test_a_claim_whose_reply_was_lost_gives_the_same_keys(store):
     claim = uuid4()
     (first,) = store.run(calls.claim(("default",), 1, lease=LEASE, claim=claim))
 
-    (again,) = store.run(calls.claim(("default",), 1, lease=LEASE, claim=claim, again=True))
+    (again,) = store.run(calls.claim(("default",), 1, lease=LEASE, claim=claim, resend=True))
 
     assert again == first
     assert first.key_seed is not None

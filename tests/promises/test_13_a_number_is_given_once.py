@@ -12,7 +12,7 @@ import pytest
 from faultline.errors import ServerUnavailable
 from faultline.store import calls
 from faultline.store.migrate import migrate
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.promises.standby import a_primary, a_standby_of
 from tests.support import claim_many, claim_one, enqueue, new_job, worker_named
 
@@ -189,7 +189,7 @@ def test_many_at_once_raise_the_numbers_once(store, db, session):
     assert max(ids) - min(ids) < 1_000
 
 
-def test_an_enqueue_in_an_open_transaction_holds_nobody_up(store, db, session):
+def test_an_enqueue_in_an_open_transaction_holds_up_no_other(store, db, session):
     """The first caller after a failover may be a long transaction of a user's."""
     enqueue(store)
     forget_the_server(db)

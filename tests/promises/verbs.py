@@ -7,7 +7,7 @@ from typing import Any
 from faultline.lease import Lease
 from faultline.store import calls
 from faultline.store.call import Call
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import LEASE, NOW, Clock, claim_one, enqueue
 
 Verb = Callable[[Lease], Call[Any]]

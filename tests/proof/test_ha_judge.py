@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from proof.ha.facts import Ack, Facts, LogLine, Note, Rows, read_acks, read_log, read_notes
+from proof.ha.facts import Ack, HaFacts, LogLine, Note, Rows, read_acks, read_log, read_notes
 from proof.ha.judge import Expected, judge, noise, tokens_backwards
-from proof.ha.watch import History, Moment, promotions
+from proof.ha.watch import Moment, PrimaryTerm, promotions
 
 BEGAN, PROMOTED = 100.0, 120.0
 ASYNC = Expected(may_lose=True)
@@ -25,9 +25,9 @@ def start(n: int, t: float, token: int, **changed) -> Note:
     return Note(t=t, n=n, token=token, **{**known, **changed})
 
 
-def sound() -> Facts:
+def sound() -> HaFacts:
     """A failover of twenty seconds in which everything was right."""
-    return Facts(
+    return HaFacts(
         began=BEGAN,
         promotions=[PROMOTED],
         acks=[ack(1), ack(2, 121.0)],
@@ -43,7 +43,7 @@ def sound() -> Facts:
     )
 
 
-def broken(facts: Facts, expected: Expected = Expected()) -> list[str]:  # noqa: B008
+def broken(facts: HaFacts, expected: Expected = Expected()) -> list[str]:  # noqa: B008
     return [finding.name for finding in judge(facts, expected).findings if not finding.kept]
 
 
@@ -181,8 +181,8 @@ def test_noise_is_counted_in_the_outage_alone():
 
 
 def test_a_promotion_is_a_server_that_takes_writes_on_another_history():
-    first, second = History(1, 7, 10.0), History(2, 7, 10.0)
-    restarted = History(2, 7, 150.0)
+    first, second = PrimaryTerm(1, 7, 10.0), PrimaryTerm(2, 7, 10.0)
+    restarted = PrimaryTerm(2, 7, 150.0)
     moments = [
         Moment(90.0, "a", "primary", first), Moment(90.0, "b", "standby"), Moment(101.0, "a", "away"),
         Moment(120.0, "b", "primary", second), Moment(130.0, "a", "primary", first),  # it woke, as it was

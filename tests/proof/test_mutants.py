@@ -24,7 +24,7 @@ def test_every_promise_has_a_mutant():
 
 
 def test_every_mutant_fits_the_sources_as_they_are(tmp_path):
-    """Told here, at once, to whoever changed a line that a mutant breaks: mend it with the source."""
+    """A change to a line that a mutant breaks fails here, at once: mend the mutant with the source."""
     for mutant in MUTANTS:
         for name in {patch.file for patch in mutant.patches}:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def test_the_court_tells_the_killed_from_the_living_and_the_unfit(server):
     assert "| G3 | plain | `fence.sql` | a fenced job cannot be reaped (`tests/promises/" in table
 
 
-def test_whoever_was_not_killed_stands_a_second_trial_alone(server, monkeypatch):
+def test_a_mutant_that_survived_stands_a_second_trial_alone(server, monkeypatch):
     words: Iterator[Word] = iter(["unfit", "killed"])
     said = []
 

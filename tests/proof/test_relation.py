@@ -7,7 +7,7 @@ import pytest
 
 from proof.model import configs, relation
 from proof.model.forgeries import FORGERIES, fits
-from proof.model.history import Effect, Entry, History, Row
+from proof.model.history import Effect, Entry, JobHistory, Row
 from proof.model.ledger import histories
 from proof.model.relation import check
 from proof.model.walks import made_up
@@ -16,7 +16,7 @@ from tests.support import claim_one, enqueue
 
 LOST = Entry("expired", token=3, claim="a", attempt=1, crashes=1, claimed_at=0, settled_at=1)
 WON = Entry("succeeded", token=7, claim="b", attempt=2, crashes=1, claimed_at=2, settled_at=3)
-TRUE = History(
+TRUE = JobHistory(
     job_id=1, max_attempts=5, entries=(LOST, WON), effects=(Effect("debit", 7), Effect("credit", 7))
 )
 

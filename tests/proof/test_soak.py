@@ -24,6 +24,16 @@ def test_that_tells_the_time():
 """
 
 
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    """Logs go where a test says: a folder in /tmp for each would stay there."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield
+    assert list(folder.glob("faultline-soak-*")) == []
+
+
 @pytest.fixture
 def suite(tmp_path, monkeypatch):
     """A suite of three tests, one of which fails if it is asked to; plugins would take long to load."""

@@ -1,109 +1,75 @@
-"""A gRPC server in the test's own loop, keys to show, and a worker spoken word by word."""
+"""What tests of workers over a server need: one server for a file of them, before tables made empty."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any
+import time
+from collections.abc import Iterator
 
-import grpc
+import psycopg
 import pytest
 
-from faultline.access import Doorman, mint
-from faultline.config import Settings
-from faultline.remote.conformance.talk import Place
-from faultline.remote.serving import GrpcConfig, GrpcServer
-from faultline.server.config import Address, ServerConfig
-from faultline.server.server import Server
 from faultline.store import calls
-from faultline.store.run import AsyncStore
+from faultline.store.pool import Store
+from tests.conftest import Server, a_database
+from tests.remote.harness import Served
+from tests.worker.conftest import TABLES
+from tests.worker.harness import LEASE, execute
 
-ANY_PORT = Address("127.0.0.1", 0)
-
-
-@dataclass
-class Served:
-    """A server at work, and ways to come to it."""
-
-    server: GrpcServer
-    store: AsyncStore
-    key: str = field(repr=False)
-    channels: list[grpc.aio.Channel] = field(default_factory=list)
-
-    @property
-    def target(self) -> str:
-        return f"127.0.0.1:{self.server.port}"
-
-    def channel(self, **options: Any) -> grpc.aio.Channel:
-        """A connection of its own: channels to one target would share theirs."""
-        alone = [
-            ("grpc.use_local_subchannel_pool", 1),
-            ("grpc.max_send_message_length", -1),
-            *options.items(),
-        ]
-        self.channels.append(grpc.aio.insecure_channel(self.target, alone))
-        return self.channels[-1]
-
-    def place(self, key: str | None = "", queue: str = "default") -> Place:
-        """A worker's and client's way in; with the server's own key unless told otherwise."""
-        return Place(self.channel(), self.key if key == "" else key, queue)
-
-    async def key_for(self, *scopes: str, queues: tuple[str, ...] | None = None, **more: Any) -> str:
-        """The text of a new key."""
-        return await make_key(self.store, *scopes, queues=queues, **more)
+TABLES_EMPTIED = (
+    "faultline.active, faultline.later, faultline.dead, faultline.ledger, faultline.refusals, faultline.keys,"
+    " effects"
+)
 
 
-async def make_key(
-    store: AsyncStore, *scopes: str, queues: tuple[str, ...] | None = None, expires_at: Any = None
-) -> str:
-    key = mint()
-    await store.run(calls.create_key(key.id, key.hash, f"test {key.id}", scopes, queues, expires_at))
-    return key.text
-
-
-@asynccontextmanager
-async def serving(dsn: str, **config: Any) -> AsyncIterator[Served]:
-    """A server on a port of its own, stopped when the block ends."""
-    store = AsyncStore(dsn)
-    usual = {"address": "127.0.0.1:0", "trust_loopback": True}
-    server = GrpcServer(store, Doorman(store), GrpcConfig(**{**usual, **config}))
-    await server.start()
-    served = Served(server, store, await make_key(store, "work", "enqueue", "read", "operate"))
-    try:
-        yield served
-    finally:
-        for channel in served.channels:
-            await channel.close()
-        await server.stop(0)
-        await store.close()
-
-
-@asynccontextmanager
-async def a_server(dsn: str, pooler: str = "none", **config: Any) -> AsyncIterator[Server]:
-    """The whole server, with both its doors, in the test's own loop."""
-    usual = {"http": ANY_PORT, "grpc": ANY_PORT, "watchdog": False, "grace": timedelta(seconds=1)}
-    asked = {**usual, "trust_loopback": True, **config}
-    server = Server(Settings.read(dsn, pooler, environment={}), ServerConfig(**asked))
-    running = asyncio.create_task(server.run())
-    async with asyncio.timeout(60):
-        await server.ready.wait()
-    try:
-        yield server
-    finally:
-        server.stop()
-        await running
+@pytest.fixture(scope="module")
+def whole(server: Server, template: str) -> Iterator[Served]:
+    """A server before a database, for all tests of a file: starting one takes longer than most of them."""
+    for dsn in a_database(server, template):
+        store = Store(dsn)
+        store.run(calls.configure(default_lease=LEASE / 2))
+        store.close()
+        for name in ("effects", "notes"):
+            execute(dsn, TABLES.format(name))
+        serving = Served(dsn)
+        yield serving
+        serving.close()
 
 
 @pytest.fixture
-def served(database: str):
-    """Carry a test's coroutine to its end, with a server of its own."""
+def served(whole: Served) -> Served:
+    """That server, at work again if the last test has killed it, before empty tables."""
+    if not whole.alive:
+        whole.start()
+    empty(whole.dsn)
+    return whole
 
-    def run(test: Any, **config: Any) -> Any:
-        async def main() -> Any:
-            async with asyncio.timeout(60), serving(database, **config) as place:
-                return await test(place)
 
-        return asyncio.run(main())
+def empty(dsn: str) -> None:
+    """Truncate the tables of jobs while the server's watchdog goes on.
 
-    return run
+    Its chores lock these tables in more than one order, so a truncate that waits can meet a deadlock.
+    """
+    give_up_at = time.monotonic() + 30
+    while True:
+        try:
+            execute(
+                dsn, f"lock table {TABLES_EMPTIED} in access exclusive mode nowait; truncate {TABLES_EMPTIED}"
+            )
+        except psycopg.errors.LockNotAvailable:
+            if time.monotonic() > give_up_at:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+@pytest.fixture
+def database(served: Served) -> str:
+    """The DSN of what stands behind the server."""
+    return served.dsn
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[Store]:
+    """A store to look with."""
+    store = Store(database)
+    yield store
+    store.close()

@@ -1,5 +1,5 @@
-"""A gRPC server for tests of both doors."""
+"""A gRPC server for tests of both APIs."""
 
-from tests.remote.conftest import served
+from tests.grpc.conftest import served
 
 __all__ = ["served"]

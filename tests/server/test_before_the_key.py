@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from faultline.server.limits import Limits
-from tests.api.serving import serving
+from tests.http.serving import serving
 
 MIB = 1_048_576
 HEAD = (
@@ -114,7 +114,7 @@ WITHIN = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
     ids=["length", "chunked"],
 )
 def test_a_body_is_never_taken_for_the_next_request(database, upgrade, body):
-    """A proxy that passes the headers on knows of one request; the second answer goes to somebody else."""
+    """A proxy that passes the headers on knows of one request; the second answer goes to another client."""
     head = b"POST /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     with serving(database, trust_loopback=False) as service, connection(service) as sock:
         with suppress(OSError):
@@ -243,7 +243,7 @@ def test_a_grpc_connection_whose_calls_are_not_let_in_is_closed(served):
         health = health_pb2_grpc.HealthStub(stranger.channel)
         await known.submit()
         await health.Check(health_pb2.HealthCheckRequest(), timeout=60)
-        connections = place.server.gate.connections
+        connections = place.server.guard.connections
         async with asyncio.timeout(30):
             while not connections.closed["unadmitted"]:
                 await asyncio.sleep(0.05)
@@ -267,7 +267,7 @@ def test_one_address_has_so_many_grpc_connections(served):
             writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
         ended = [asyncio.create_task(_until_closed(reader)) for reader, _ in silent]
         async with asyncio.timeout(30):
-            while place.server.gate.connections.closed["address"] < 20:  # noqa: ASYNC110
+            while place.server.guard.connections.closed["address"] < 20:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         done, open_ = await asyncio.wait(ended, timeout=2)
         assert (len(done), len(open_)) == (20, 10)
@@ -294,7 +294,7 @@ def test_connections_without_a_key_leave_room_for_others_from_wherever_they_come
             _, writer = await asyncio.open_connection("127.0.0.1", place.server.port, local_addr=here)
             writer.write(hello)
             crowd.append(writer)
-        connections = place.server.gate.connections
+        connections = place.server.guard.connections
         async with asyncio.timeout(30):
             while connections.closed["unadmitted"] < 19:  # noqa: ASYNC110 - a look each second
                 await asyncio.sleep(0.05)

@@ -9,14 +9,14 @@ import httpx2
 import psycopg
 import pytest
 
-from faultline.remote.conformance.details import problem_in
-from faultline.remote.conformance.talk import Place
+from faultline.lab.conformance.scripted_worker import ServerUnderTest
+from faultline.lab.conformance.status_details import problem_in
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.server.limits import Limits
-from faultline.server.waits import Waits
+from faultline.server.waits import JobWaits
 from faultline.store import calls
-from faultline.store.run import AsyncStore
-from tests.remote.conftest import a_server, make_key
+from faultline.store.pool import AsyncStore
+from tests.grpc.conftest import a_server, make_key
 from tests.server.test_before_the_key import MIB, memory
 from tests.support import new_job
 
@@ -27,7 +27,7 @@ SOON = 20.0
 
 
 class Doors:
-    """Both doors of one server, and keys for them."""
+    """Both APIs of one server, and keys for them."""
 
     def __init__(self, server, store):
         self.server = server
@@ -40,7 +40,7 @@ class Doors:
     def place(self, key, queue="default"):
         channel = grpc.aio.insecure_channel(str(self.server.grpc), [("grpc.use_local_subchannel_pool", 1)])
         self._channels.append(channel)
-        return Place(channel, key, queue)
+        return ServerUnderTest(channel, key, queue)
 
     def http(self, key):
         limits = httpx2.Limits(max_connections=400, max_keepalive_connections=400)
@@ -56,7 +56,7 @@ class Doors:
 
 @pytest.fixture
 def doors(database):
-    """Carry a test's coroutine to its end, with a server of both doors."""
+    """Carry a test's coroutine to its end, with a server of both APIs."""
 
     def run(test, **config):
         async def main():
@@ -161,7 +161,7 @@ def test_one_read_key_cannot_take_all_event_streams(doors):
     doors(test)
 
 
-def test_150_clients_of_stats_cost_two_questions_and_hold_up_nobody(doors, database):
+def test_150_clients_of_stats_cost_two_questions_and_hold_up_no_other(doors, database):
     slowed(database, "list_queues")
 
     async def test(place):
@@ -250,8 +250,8 @@ def test_a_key_has_a_rate_on_grpc_as_on_http(doors):
 
 
 def test_long_polls_do_not_hold_what_they_wait_for(doors, monkeypatch):
-    """260,000 empty objects take 12 MB in memory, of a document below a mebibyte."""
-    end_of, waiting, all_wait = Waits.end_of, [], asyncio.Event()
+    """260,000 empty lists take 14 MB in memory, of a document below a mebibyte."""
+    end_of, waiting, all_wait = JobWaits.end_of, [], asyncio.Event()
 
     async def counted(self, job_id, seconds):
         waiting.append(job_id)
@@ -259,8 +259,8 @@ def test_long_polls_do_not_hold_what_they_wait_for(doors, monkeypatch):
             all_wait.set()
         await end_of(self, job_id, seconds)
 
-    monkeypatch.setattr(Waits, "end_of", counted)
-    args = '{"a":[' + "{}," * 260_000 + "{}]}"
+    monkeypatch.setattr(JobWaits, "end_of", counted)
+    args = '{"a":[' + "[]," * 260_000 + "[]]}"
 
     async def test(place):
         job_id = await place.store.run(calls.enqueue(new_job(args=args)))

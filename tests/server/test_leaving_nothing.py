@@ -1,16 +1,16 @@
-"""A server that has stopped leaves nothing behind in its process: nobody counts, and nothing runs."""
+"""A server that has stopped leaves nothing behind in its process: no counter counts, and nothing runs."""
 
 import asyncio
 
 import grpc
 import httpx2
 
-from faultline.exporters.counting import hold, let_go
-from faultline.remote.conformance.talk import Place
+from faultline.lab.conformance.scripted_worker import ServerUnderTest
+from faultline.metrics.event_counter import hold, let_go
 from faultline.store import calls
-from faultline.store.run import AsyncStore
+from faultline.store.pool import AsyncStore
 from faultline.telemetry import events
-from tests.remote.conftest import a_server, make_key
+from tests.grpc.conftest import a_server, make_key
 from tests.support import new_job
 
 
@@ -24,7 +24,7 @@ def test_a_server_that_has_stopped_leaves_nothing_behind(database):
             a_server(database, watchdog=True) as server,
             httpx2.AsyncClient(base_url=f"http://{server.http}") as client,
             grpc.aio.insecure_channel(str(server.grpc)) as channel,
-            Place(channel, key, "default").session(wakes=True) as talk,
+            ServerUnderTest(channel, key, "default").session(wakes=True) as talk,
         ):
             assert events._listeners != before
             assert (await client.get("/metrics")).status_code == 200

@@ -14,7 +14,7 @@ import pytest
 import uvloop
 
 from faultline.server.limits import Limits
-from tests.api.serving import serving
+from tests.http.serving import serving
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 HEALTH = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -194,7 +194,7 @@ def test_every_head_is_bounded(service, large, behind):
 
 @LOOPS
 def test_who_leaves_in_the_middle_of_it_is_no_error(shared, caplog, run):
-    """Neither with a request in hand, nor with others that wait behind it."""
+    """A disconnect is no error during a request, nor with other requests that wait behind it."""
     with serving(shared, Limits(comment_seconds=0.1), run=run, trust_loopback=False) as service:
         key = service.key("admin").encode()
         job = json.loads(answer_of_one(service, post(key, "t")))["id"]

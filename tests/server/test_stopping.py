@@ -1,4 +1,4 @@
-"""A server that is told to stop lets calls in hand end, tells whoever waits, and leaves with 0."""
+"""A server that is told to stop finishes its open calls, tells the waiting clients, and exits with 0."""
 
 import asyncio
 import os
@@ -16,10 +16,10 @@ import pytest
 from click.testing import CliRunner
 
 from faultline.cli.root import root
-from faultline.remote.conformance.talk import Place
+from faultline.lab.conformance.scripted_worker import ServerUnderTest
 from faultline.store import calls
-from faultline.store.run import AsyncStore
-from tests.remote.conftest import a_server, make_key
+from faultline.store.pool import AsyncStore
+from tests.grpc.conftest import a_server, make_key
 from tests.support import enqueue
 
 
@@ -49,11 +49,17 @@ def start(database):
 
 def until_in_hand(address, *kinds):
     """Return when the server says that it serves a request of each kind."""
-    wanted = [re.compile(rf'faultline_server_in_hand{{door="http",kind="{kind}"}} 1') for kind in kinds]
+    wanted = [re.compile(rf'faultline_server_in_hand{{kind="{kind}",protocol="http"}} 1') for kind in kinds]
     until = time.monotonic() + 60
     while not all(one.search(told := httpx2.get(f"http://{address}/metrics").text) for one in wanted):
         assert time.monotonic() < until, told
         time.sleep(0.05)
+
+
+def test_the_option_drills_is_what_serves_their_routes(start):
+    addresses = [start(*words)[1] for words in ((), ("--drills",))]
+
+    assert [httpx2.get(f"http://{address}/api/v1/drills").status_code for address in addresses] == [404, 200]
 
 
 def test_sigterm_ends_long_polls_and_streams_at_once_and_then_the_server(start, store):
@@ -112,7 +118,7 @@ def test_told_twice_it_waits_for_no_worker_either(database):
         async with (
             a_server(database, grace=timedelta(minutes=10)) as server,
             grpc.aio.insecure_channel(str(server.grpc)) as channel,
-            Place(channel, key, "default").session() as talk,
+            ServerUnderTest(channel, key, "default").session() as talk,
         ):
             server.stop()
             assert (await talk.hear("notice")).notice.WhichOneof("news") == "drain"

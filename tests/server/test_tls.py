@@ -1,4 +1,4 @@
-"""TLS: with a certificate it speaks nothing else, and with a client CA it speaks with nobody who has none."""
+"""TLS: with a certificate a server speaks nothing else; with a client CA it refuses a client without one."""
 
 import asyncio
 import logging
@@ -15,14 +15,14 @@ import pytest
 import uvloop
 
 from faultline.errors import ConfigError
-from faultline.server import protocol
 from faultline.server.config import Tls
+from faultline.server.http.connection import revocation_check
 from faultline.server.limits import Limits
-from faultline.server.revoked import Revoked
-from faultline.server.tls import Certificates, server_context
+from faultline.server.listener.revoked_certificates import RevokedCertificates
+from faultline.server.listener.tls import Certificates, server_context
 from scripts import tools
-from tests.api.serving import serving
-from tests.remote.certificates import Authority
+from tests.grpc.certificates import Authority
+from tests.http.serving import serving
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason=tools.why_not("openssl"))
 
@@ -61,7 +61,38 @@ def test_with_tls_it_speaks_nothing_else_and_nothing_old(database, made):
             old.wrap_socket(sock, server_hostname="localhost")
 
 
-def test_with_a_client_ca_nobody_comes_in_without_a_certificate(database, made):
+def test_with_tls_1_2_it_speaks_with_authenticated_encryption_alone(database, made):
+    """CBC suites authenticate before they encrypt, which was attacked again and again; gRPC has none."""
+    tls = Tls(cert=made / "server.pem", key=made / "server.key")
+    with serving(database, tls=tls) as service:
+
+        def agreed(suite):
+            context = ssl.create_default_context(cafile=made / "server.pem")
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+            context.set_ciphers(suite)
+            with (
+                socket.create_connection(("127.0.0.1", service.address.port)) as sock,
+                context.wrap_socket(sock, server_hostname="localhost") as wrapped,
+            ):
+                return wrapped.cipher()[0]
+
+        for suite in ("ECDHE-ECDSA-AES256-SHA384", "ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES128-SHA"):
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                agreed(suite)
+        for suite in (
+            "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305",
+        ):  # fmt: skip
+            assert agreed(suite) == suite
+
+
+def test_no_suite_is_offered_that_does_not_authenticate_what_it_encrypts(made):
+    offered = server_context(Tls(cert=made / "server.pem", key=made / "server.key")).get_ciphers()
+
+    assert offered
+    assert [suite["name"] for suite in offered if not suite["aead"] or suite["kea"] == "kx-rsa"] == []
+
+
+def test_with_a_client_ca_no_client_comes_in_without_a_certificate(database, made):
     tls = Tls(cert=made / "server.pem", key=made / "server.key", client_ca=made / "client.pem")
     with serving(database, tls=tls) as service:
         url = f"https://localhost:{service.address.port}/healthz"
@@ -109,9 +140,9 @@ def fingerprint(cert):
 
 def test_s11_a_certificate_that_is_revoked_opens_nothing_any_more(database, made, tmp_path, monkeypatch):
     """Also over a connection that was open before, and in the middle of a stream."""
-    monkeypatch.setattr(protocol, "LOOK_EVERY_SECONDS", 0.1)
+    monkeypatch.setattr(revocation_check, "LOOK_EVERY_SECONDS", 0.1)
     listed = tmp_path / "revoked.txt"
-    listed.write_text("# nobody yet\n")
+    listed.write_text("# none yet\n")
     tls = Tls(
         cert=made / "server.pem", key=made / "server.key", client_ca=made / "client.pem", revoked=listed
     )
@@ -142,7 +173,7 @@ def test_s11_a_certificate_that_is_revoked_opens_nothing_any_more(database, made
 def test_a_list_that_cannot_be_read_any_more_stays_in_force(made, tmp_path, caplog):
     listed = tmp_path / "revoked.txt"
     listed.write_text(fingerprint(made / "client.pem"))
-    revoked = Revoked(listed)
+    revoked = RevokedCertificates(listed)
     client, server = certificates(made)
 
     for spoil in (lambda: listed.write_text("nonsense"), listed.unlink):
@@ -170,7 +201,7 @@ def test_a_changed_list_is_seen_also_with_its_old_length_and_time(made, tmp_path
     client, server = certificates(made)
     listed = tmp_path / "revoked.txt"
     listed.write_text(fingerprint(made / "server.pem"))
-    revoked, before = Revoked(listed), listed.stat()
+    revoked, before = RevokedCertificates(listed), listed.stat()
     assert (revoked.lists(client), revoked.lists(server)) == (False, True)
 
     change(listed, fingerprint(made / "client.pem"))
@@ -184,8 +215,8 @@ def test_a_changed_list_is_seen_within_a_second_whatever_its_file_tells(made, tm
     client, server = certificates(made)
     listed = tmp_path / "revoked.txt"
     listed.write_text(fingerprint(made / "server.pem"))
-    monkeypatch.setattr("faultline.server.revoked._version", lambda file: (0, 0))
-    revoked = Revoked(listed)
+    monkeypatch.setattr("faultline.server.listener.revoked_certificates._version", lambda file: (0, 0))
+    revoked = RevokedCertificates(listed)
 
     listed.write_text(fingerprint(made / "client.pem"))
 
@@ -199,7 +230,7 @@ def test_an_empty_list_leaves_the_last_one_in_force_and_a_remark_empties_it(made
     client, _ = certificates(made)
     listed = tmp_path / "revoked.txt"
     listed.write_text(fingerprint(made / "client.pem"))
-    revoked = Revoked(listed)
+    revoked = RevokedCertificates(listed)
 
     listed.write_text(text)
     assert revoked.lists(client)
@@ -214,7 +245,7 @@ def test_an_empty_list_leaves_the_last_one_in_force_and_a_remark_empties_it(made
 
 def test_a_list_that_is_empty_at_the_start_is_told(made, tmp_path, caplog):
     (tmp_path / "revoked.txt").write_text("")
-    assert not Revoked(tmp_path / "revoked.txt").lists(certificates(made)[0])
+    assert not RevokedCertificates(tmp_path / "revoked.txt").lists(certificates(made)[0])
     (told,) = caplog.records
     assert told.levelname == "WARNING"
     assert "is empty" in told.getMessage()
@@ -224,7 +255,7 @@ def test_a_list_that_is_empty_at_the_start_is_told(made, tmp_path, caplog):
 def test_what_is_no_list_of_fingerprints_is_refused_at_the_start(tmp_path, text):
     (tmp_path / "revoked.txt").write_text(text)
     with pytest.raises(ConfigError, match="line 1 is no SHA-256 fingerprint"):
-        Revoked(tmp_path / "revoked.txt")
+        RevokedCertificates(tmp_path / "revoked.txt")
 
 
 def test_a_list_of_revoked_certificates_needs_a_client_ca(made, tmp_path):
@@ -297,7 +328,7 @@ def dated(tmp_path_factory):
 @pytest.fixture
 def put(dated, tmp_path, monkeypatch):
     """Put a certificate where the server has its own, and look at it without delay."""
-    monkeypatch.setattr("faultline.server.tls.TRY_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("faultline.server.listener.tls.TRY_EVERY_SECONDS", 0.0)
 
     def put(name):
         shutil.copy(dated[name].cert, tmp_path / "cert.pem")

@@ -21,11 +21,11 @@ import pytest
 from faultline.config import Settings, WorkerConfig
 from faultline.embedded import EmbeddedServer
 from faultline.lease import Lease
-from faultline.running import work
 from faultline.store import calls
 from faultline.store.migrate import migrate
-from faultline.store.rows import Claimed
-from faultline.store.run import Store
+from faultline.store.pool import Store
+from faultline.store.rows import ClaimedRow
+from faultline.worker_runtime import work
 from tests.support import LEASE, new_job
 from tests.worker.harness import registry
 
@@ -77,7 +77,7 @@ def life_of_a_batch(conn: psycopg.Connection[Any]) -> None:
     assert len(leases) == BATCH
 
 
-def leases_of(claimed: list[Claimed], claim: UUID) -> list[Lease]:
+def leases_of(claimed: list[ClaimedRow], claim: UUID) -> list[Lease]:
     return [Lease(row.id, row.token, claim, LEASE.total_seconds(), 0.0) for row in claimed]
 
 
@@ -150,7 +150,7 @@ def test_a_worker_spends_a_few_times_the_cpu_of_the_bare_handler(database):
     few, many = 2_000, 12_000
     drain(database, few)  # imports, caches, the first plans
     ours, bare = [], []
-    for _ in range(8):  # a busy machine makes batches smaller, and each costs: the best counts
+    for _ in range(24):  # a busy machine makes batches smaller, and each costs: the best counts
         bare.append(bare_handlers(many))
         # The difference of two sizes: starting and stopping a worker is not what is guarded here.
         ours.append((drain(database, many) - drain(database, few)) / (many - few) * many)

@@ -25,8 +25,8 @@ def test_due_and_running_count_until_they_are_settled(store):
     assert backlog(store) == 2
 
 
-def test_what_waits_counts_from_its_moment_on_though_nobody_promotes_it(store, clock):
-    """With no worker there is no watchdog either: the scaler has to see it, or nobody ever would."""
+def test_a_waiting_job_counts_from_its_moment_on_though_it_is_not_promoted(store, clock):
+    """Without a worker there is no watchdog either: the scaler has to see the job by itself."""
     enqueue(store, delay=timedelta(hours=1))
     assert backlog(store) == 0
 
@@ -51,7 +51,7 @@ def test_queues_are_counted_apart_or_all_together(store):
     enqueue(store, queue="mail", priority=3)
     enqueue(store, queue="billing")
 
-    assert [backlog(store, name) for name in ("mail", "billing", "nobody", None)] == [2, 1, 0, 3]
+    assert [backlog(store, name) for name in ("mail", "billing", "empty", None)] == [2, 1, 0, 3]
 
 
 def test_it_counts_no_further_than_its_bound(store):

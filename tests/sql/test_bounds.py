@@ -1,4 +1,4 @@
-"""Every bound at its edge and just past it: by the Python door, by plain SQL, and by a bare INSERT."""
+"""Every bound at its edge and just past it: by the Python client, by plain SQL, and by a bare INSERT."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -276,7 +276,7 @@ PLAIN_SQL = [
     "faultline.snooze(1, 1, gen_random_uuid(), '-1 s')",
     "faultline.configure(default_lease => '1 ms')",
     "faultline.configure(ledger_retention => '1 s')",
-    "faultline.keep('default', 'everything')",
+    "faultline.set_retention('default', 'everything')",
 ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from faultline.errors import JobNotFound, LeaseLost, WrongState
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import LEASE, NOW, claim_many, claim_one, enqueue, outcomes, row_counts, state_of
 
 
@@ -86,7 +86,7 @@ def test_a_dead_job_cannot_be_cancelled(store):
     assert state_of(store, job_id) == "dead"
 
 
-def test_a_job_nobody_knows_cannot_be_cancelled(store, database):
+def test_an_unknown_job_cannot_be_cancelled(store, database):
     before = row_counts(database)
 
     with pytest.raises(JobNotFound, match="there is no job 404"):
@@ -96,7 +96,7 @@ def test_a_job_nobody_knows_cannot_be_cancelled(store, database):
 
 
 def test_a_cancel_that_waits_for_a_completion_is_told_so(store, database):
-    """An acknowledged cancel means no effect; so it waits for whoever is just committing."""
+    """An acknowledged cancel means no effect; so it waits for a transaction that is just committing."""
     enqueue(store)
     lease = claim_one(store)
     answer = []

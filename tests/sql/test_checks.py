@@ -1,4 +1,4 @@
-"""CHECKs of whole rows: what would stop its neighbours cannot be written, by whatever door."""
+"""CHECKs of whole rows: what would stop its neighbours cannot be written, by any path."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import claim_one, enqueue
 
 CHECKS_END = 2**62

@@ -1,5 +1,6 @@
 """queued -> running: who gets which jobs, in which order, and never more than asked."""
 
+import json
 from datetime import timedelta
 from uuid import uuid4
 
@@ -8,7 +9,7 @@ import pytest
 
 from faultline.errors import OutOfBounds
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import LEASE, NOW, all_at_once, claim_many, claim_one, enqueue, holding, new_job, state_of
 
 
@@ -122,13 +123,13 @@ def test_no_plan_makes_a_claim_take_more_than_asked(store, db, plan):
 def test_claims_at_once_never_share_a_job(store):
     store.run(calls.enqueue_many([new_job() for _ in range(400)]))
 
-    hands = all_at_once(8, lambda _: [lease for _ in range(5) for lease in claim_many(store, 10)])
+    claims = all_at_once(8, lambda _: [lease for _ in range(5) for lease in claim_many(store, 10)])
 
-    taken = [lease.job_id for hand in hands for lease in hand]
+    taken = [lease.job_id for claim in claims for lease in claim]
     assert len(taken) == len(set(taken)) == 400
 
 
-def test_a_claim_steps_over_a_row_that_somebody_holds(store, database):
+def test_a_claim_steps_over_a_locked_row(store, database):
     held, free = enqueue(store), enqueue(store)
 
     with holding(database, held):
@@ -207,7 +208,7 @@ def test_asking_again_returns_what_the_claim_holds(store):
     claim = uuid4()
     first = claim_many(store, queues=("default", "mail"), claim=claim)
 
-    again = claim_many(store, queues=("default", "mail"), claim=claim, again=True)
+    again = claim_many(store, queues=("default", "mail"), claim=claim, resend=True)
 
     assert [lease.proof for lease in again] == [lease.proof for lease in first]
     assert [state.attempt for state in store.run(calls.list_jobs(state="running"))] == [1, 1]
@@ -216,7 +217,7 @@ def test_asking_again_returns_what_the_claim_holds(store):
 def test_asking_again_takes_nothing_new(store):
     enqueue(store)
 
-    assert claim_many(store, claim=uuid4(), again=True) == []
+    assert claim_many(store, claim=uuid4(), resend=True) == []
     assert len(claim_many(store)) == 1
 
 
@@ -227,7 +228,7 @@ def test_asking_again_leaves_out_what_was_lost_meanwhile(store, clock):
     clock.advance(minutes=1)
     store.run(calls.reap())
 
-    assert claim_many(store, claim=claim, again=True) == []
+    assert claim_many(store, claim=claim, resend=True) == []
 
 
 def test_a_claim_that_rolls_back_leaves_its_jobs_free(store, database):
@@ -288,6 +289,18 @@ def test_the_first_job_is_taken_whatever_it_weighs(store):
     assert [row.id for row in rows_claimed(store, 2, bytes_max=1)] == ids[1:]
 
 
+def test_a_retry_policy_counts_at_its_length_and_has_a_bound(store, db):
+    """Compressed it may be a hundredth of that, and every claim of the job brings all of it."""
+    policy = json.dumps({"padding": "x" * 8_000})
+    for _ in range(5):
+        db.execute("select faultline.enqueue('charge', '{}', retry => %s::jsonb)", [policy])
+
+    assert len(rows_claimed(store, 5, bytes_max=20_000)) == 2
+    for call in ("enqueue('charge', '{}',", "enqueue_many('charge', array['{}'],"):
+        with pytest.raises(psycopg.errors.CheckViolation, match="a_retry_policy_has_at_most_8192_bytes"):
+            db.execute(f"select faultline.{call} retry => %s::jsonb)", [json.dumps({"padding": "x" * 8_192})])
+
+
 def test_a_claim_that_names_no_bytes_brings_no_more_than_16_mebibytes(store):
     large = weighing(1_048_576)
     store.run(calls.enqueue_many([new_job(args=large)] * 20))
@@ -303,5 +316,5 @@ def test_what_a_claim_holds_is_told_again_as_far_as_it_fits(store):
     for _ in range(2):
         store.run(calls.claim(["default"], 2, lease=LEASE, claim=claim))
 
-    again = calls.claim(["default"], 10, lease=LEASE, claim=claim, again=True, bytes_max=2_500)
+    again = calls.claim(["default"], 10, lease=LEASE, claim=claim, resend=True, bytes_max=2_500)
     assert sorted(row.id for row in store.run(again)) == ids[:2]

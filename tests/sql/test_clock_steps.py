@@ -62,7 +62,7 @@ def test_set_back_a_worker_that_beats_keeps_its_lease_and_its_deadline(store, cl
 
 
 def test_set_back_a_longer_lease_than_the_default_keeps_what_was_left_of_it(store, clock, db, rounds):
-    """By whoever holds it without a worker's number: its length is not known, what was left of it is."""
+    """The holder has no worker's number: the lease's length is unknown, what was left of it is known."""
     enqueue(store)
     claim_one(store, lease=timedelta(minutes=30))
     clock.advance(BACK)
@@ -98,7 +98,7 @@ def test_set_back_a_retry_of_the_new_clock_keeps_its_time(store, clock, db, roun
     assert timedelta(minutes=9) < left(db, "run_at", "later") < timedelta(minutes=10)
 
 
-def test_set_back_a_moment_that_somebody_chose_stays(store, clock, db, rounds):
+def test_set_back_a_moment_that_a_client_chose_stays(store, clock, db, rounds):
     chosen = clock.now() + timedelta(hours=5)
     enqueue(store, run_at=chosen)
     clock.advance(BACK)
@@ -119,7 +119,7 @@ def test_set_back_a_claim_of_the_new_clock_keeps_its_lease_and_deadline(store, c
     assert timedelta(minutes=4) < left(db, "deadline_at") <= timedelta(minutes=5)
 
 
-def test_set_back_somebody_else_may_lead_soon(store, clock, rounds):
+def test_set_back_another_watchdog_may_lead_soon(store, clock, rounds):
     assert store.run(calls.lead(1))
     clock.advance(BACK)
     rounds(1)
@@ -182,7 +182,7 @@ def test_a_row_that_is_locked_in_a_step_holds_up_no_round(store, clock, db, roun
 
 @pytest.mark.parametrize("table", ["active", "later"])
 def test_what_is_locked_for_a_moment_of_the_step_is_moved_too(store, clock, db, rounds, database, table):
-    """By a beat, or by whoever looks at it: else it would last longer by the whole step."""
+    """A beat or the next look moves it: otherwise it lasts longer by the whole step."""
     enqueue(store)
     held = claim_one(store)
     if table == "later":

@@ -9,7 +9,7 @@ import pytest
 
 from faultline.errors import BadDocument, LeaseLost
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import NOW, all_at_once, claim_one, enqueue, outcomes, row_counts, state_of, worker_named
 
 
@@ -199,7 +199,7 @@ def test_the_fence_passes_for_the_holder_and_changes_nothing(store, database):
     assert row_counts(database) == before
 
 
-def test_the_fence_refuses_everybody_else(store, clock):
+def test_the_fence_refuses_every_other_lease(store, clock):
     asleep, awake = taken_twice(store, clock)
 
     with pytest.raises(LeaseLost):
@@ -208,7 +208,7 @@ def test_the_fence_refuses_everybody_else(store, clock):
         store.run(calls.fence(awake._replace(claim=uuid4())))
 
 
-def test_between_fence_and_commit_nobody_takes_the_job(store, clock, database):
+def test_between_fence_and_commit_no_other_takes_the_job(store, clock, database):
     """A bare SELECT would let a claim pass in between; the row's lock does not."""
     job_id = enqueue(store)
     lease = claim_one(store)

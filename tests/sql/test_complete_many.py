@@ -8,7 +8,7 @@ import pytest
 
 from faultline.errors import BadDocument
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import (
     all_at_once,
     claim_many,

@@ -8,9 +8,9 @@ import pytest
 
 from faultline.errors import BadDocument, OutOfBounds
 from faultline.store import calls
-from faultline.store.arrays import Many
 from faultline.store.call import Call
-from faultline.store.run import Store
+from faultline.store.driver.arrays import ArrayParam
+from faultline.store.pool import Store
 from tests.support import all_at_once, claim_many, claim_one, enqueue, new_job, row_counts, state_of
 
 
@@ -134,7 +134,7 @@ def test_ids_of_many_for_later_come_back_in_the_order_of_their_args(store):
 def test_many_with_nothing_in_them_enqueue_nothing(store, database):
     before = row_counts(database)
 
-    made = store.run(Call("enqueue_many", {"task": "t", "args": Many([], "text")}, read=len))
+    made = store.run(Call("enqueue_many", {"task": "t", "args": ArrayParam([], "text")}, read=len))
 
     assert made == 0
     assert row_counts(database)["active"] == before["active"]
@@ -151,7 +151,7 @@ def test_one_bad_document_in_many_refuses_them_all(store, database):
 
 
 def test_as_many_keys_as_jobs_or_none(store, database):
-    asked = {"task": "t", "args": Many(["{}", "{}"], "text"), "keys": Many(["only one"], "text")}
+    asked = {"task": "t", "args": ArrayParam(["{}", "{}"], "text"), "keys": ArrayParam(["only one"], "text")}
 
     with pytest.raises(OutOfBounds, match="got 1 keys for 2 jobs"):
         store.run(Call("enqueue_many", asked, read=len))
@@ -160,7 +160,7 @@ def test_as_many_keys_as_jobs_or_none(store, database):
 
 
 def test_many_threads_make_a_new_queue_together(store):
-    """The lane is made by whoever comes first; the others find it in a second statement."""
+    """The first enqueue makes the lane; the others find it in a second statement."""
     ids = all_at_once(16, lambda n: enqueue(store, queue="brand-new", priority=n % 2))
 
     assert len(set(ids)) == 16

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import NOW, claim_many, claim_one, enqueue, new_job
 
 
@@ -199,7 +199,7 @@ def test_rescue_leaves_running_jobs_behind_the_floor_alone(store, clock, db):
     store.run(calls.complete(lease, "null"))
 
 
-def test_rescue_skips_a_row_that_somebody_holds(store, clock, database, db):
+def test_rescue_skips_a_locked_row(store, clock, database, db):
     late = late_committer(store, clock, database, db)
 
     with db.transaction():
@@ -286,7 +286,7 @@ $$
     "event", [STRANGERS, "analyze faultline.active", "vacuum analyze faultline.active", "analyze", "vacuum"],
     ids=["strangers", "analyze active", "vacuum active", "analyze", "vacuum"],
 )  # fmt: skip
-def test_a_claim_that_is_planned_anew_reads_the_same_pages(store, clock, database, db, event):
+def test_a_claim_that_is_planned_again_reads_the_same_pages(store, clock, database, db, event):
     """The caches are lost, or the statistics change: few live rows on many pages, none, one alone."""
     with psycopg.connect(database) as pin, psycopg.connect(database, autocommit=True) as other:
         pin.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

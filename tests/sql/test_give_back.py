@@ -23,7 +23,7 @@ def test_a_snoozed_job_comes_back_after_its_delay_with_its_attempt(store, clock)
     assert claim_one(store).job_id == job_id
 
 
-def test_a_job_with_one_attempt_may_be_snoozed_for_ever(store, clock):
+def test_a_job_with_one_attempt_may_be_snoozed_without_end(store, clock):
     job_id = enqueue(store, max_attempts=1)
 
     for _ in range(3):
@@ -78,6 +78,66 @@ def test_giving_back_keeps_crashes_and_the_last_error(store, clock):
     assert (job.attempt, job.crashes, job.error) == (1, 1, "lease expired")
 
 
+def snooze_unknown(store, job_id):
+    """Claim the job and say that its task is unknown; then it is due again. Returns the call's answer."""
+    lease = claim_one(store)
+    assert lease.job_id == job_id
+    return store.run(calls.snooze_unknown(lease, timedelta(0)))
+
+
+def test_a_job_whose_task_is_unknown_for_a_day_is_dead(store, clock):
+    job_id = enqueue(store, task="missing")
+
+    answers = [snooze_unknown(store, job_id)]
+    for hours in (23, 2):
+        clock.advance(hours=hours)
+        answers.append(snooze_unknown(store, job_id))
+
+    assert answers == ["queued", "queued", "dead"]
+    assert outcomes(store, job_id) == ["snoozed", "snoozed", "dead"]
+    assert store.run(calls.get(job_id)).error == "no worker knew the task missing for a day"
+
+
+def test_the_day_of_an_unknown_task_outlives_a_wait(store, clock):
+    job_id = enqueue(store, task="missing")
+    store.run(calls.snooze_unknown(claim_one(store), timedelta(seconds=15)))
+    clock.advance(hours=25)
+    store.run(calls.promote())
+
+    assert snooze_unknown(store, job_id) == "dead"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda lease: calls.snooze(lease, timedelta(0)),
+        lambda lease: calls.release(lease),
+        lambda lease: calls.fail(lease, "it ran, and failed", timedelta(0)),
+    ],
+    ids=["snooze", "release", "fail"],
+)
+def test_a_worker_that_knows_the_task_begins_the_day_anew(store, clock, end):
+    job_id = enqueue(store, task="known_by_some")
+    snooze_unknown(store, job_id)
+    clock.advance(hours=25)
+    store.run(end(claim_one(store)))
+    store.run(calls.promote())
+
+    assert snooze_unknown(store, job_id) == "queued"
+    assert state_of(store, job_id) == "queued"
+
+
+def test_a_replay_begins_the_day_of_an_unknown_task_anew(store, clock):
+    job_id = enqueue(store, task="missing")
+    snooze_unknown(store, job_id)
+    clock.advance(hours=25)
+    assert snooze_unknown(store, job_id) == "dead"
+
+    store.run(calls.replay(job_id))
+
+    assert snooze_unknown(store, job_id) == "queued"
+
+
 def test_both_are_entries_of_the_ledger(store, clock):
     job_id = enqueue(store)
     store.run(calls.snooze(claim_one(store), timedelta(seconds=1), "not yet"))
@@ -93,7 +153,14 @@ def test_both_are_entries_of_the_ledger(store, clock):
     ]
 
 
-@pytest.mark.parametrize("verb", ["snooze", "release"])
+GIVEN_BACK = {
+    "snooze": lambda lease: calls.snooze(lease, timedelta(1)),
+    "snooze_unknown": lambda lease: calls.snooze_unknown(lease, timedelta(1)),
+    "release": calls.release,
+}
+
+
+@pytest.mark.parametrize("verb", GIVEN_BACK)
 def test_a_lost_lease_can_give_nothing_back(store, database, verb):
     enqueue(store)
     lease = claim_one(store)
@@ -102,7 +169,7 @@ def test_a_lost_lease_can_give_nothing_back(store, database, verb):
     before = row_counts(database)
 
     with pytest.raises(LeaseLost):
-        store.run(calls.snooze(lease, timedelta(1)) if verb == "snooze" else calls.release(lease))
+        store.run(GIVEN_BACK[verb](lease))
 
     assert row_counts(database) == before
     assert store.run(calls.get(newer.job_id)).attempt == 1

@@ -9,7 +9,7 @@ from psycopg.conninfo import make_conninfo
 
 from faultline.errors import LeaseLost, OutOfBounds, PermissionDenied
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import LEASE, NOW, SECOND, claim_one, enqueue, new_job, state_of, worker_named
 
 DUTIES = ("producer", "worker", "watchdog", "operator", "reader", "server", "migrator")
@@ -136,7 +136,7 @@ def test_an_operator_looks_and_acts(as_duty, store, database, logins):
     operator.run(calls.cancel(waiting))
     operator.run(calls.pause(queue))
     operator.run(calls.resume(queue))
-    operator.run(calls.keep(queue, "outline"))
+    operator.run(calls.set_retention(queue, "outline"))
     operator.run(calls.replay_many(queue=queue))
     operator.run(calls.configure(dead_retention=SECOND * 86_400))
     acts = operator.run(calls.acts(queue=queue))
@@ -151,7 +151,7 @@ def test_an_operator_looks_and_acts(as_duty, store, database, logins):
             conn.execute(f"select * from faultline.{view}")
 
     assert {act.role for act in acts} == {logins["operator"]}
-    assert [act.verb for act in acts] == ["keep", "resume", "pause", "cancel", "replay"]
+    assert [act.verb for act in acts] == ["set_retention", "resume", "pause", "cancel", "replay"]
 
 
 def test_a_reader_sees_figures_and_no_payload(as_duty, store, database, logins):
@@ -177,7 +177,7 @@ def test_a_server_may_do_what_any_of_them_may_and_judge_keys(as_duty, db):
 
     server.run(calls.create_key(key, bytes(32), f"n{key}", ["read"]))
     server.run(calls.key_used(key))
-    assert server.run(calls.find_key(key)).live
+    assert server.run(calls.find_keys([key]))[key].live
     server.run(calls.revoke_key(key))
     job_id = enqueue(server, queue=(queue := a_queue()))
     server.run(calls.complete(claim_one(server, queues=(queue,)), None))
@@ -188,7 +188,7 @@ def test_a_server_may_do_what_any_of_them_may_and_judge_keys(as_duty, db):
 # What none of them may.
 
 ALLOWED = """
-select list.duty, list.object from faultline.duties() as list where list.kind = 'function'
+select list.duty, list.object from faultline.role_grants() as list where list.kind = 'function'
 """
 
 
@@ -250,7 +250,7 @@ WORKERS_TRICKS = [
     "select faultline.pause('default')",
     "select faultline.reap()",
     "select faultline.create_key('c0ffeec0ffee', ''::bytea, 'n', array['admin'])",
-    "select faultline.find_key('c0ffeec0ffee')",
+    "select faultline.find_keys('{c0ffeec0ffee}')",
     "select faultline.make_roles()",
     "select faultline.grant_duties()",
     "select setval('faultline.tokens', 1)",
@@ -270,7 +270,7 @@ WORKERS_TRICKS = [
 
 @pytest.mark.parametrize("trick", WORKERS_TRICKS)
 def test_a_worker_cannot_go_around_the_verbs(database, logins, trick):
-    """S8: no table, no other verb, no helper, no DDL; a view over tables takes no writes from anybody."""
+    """S8: no table, no other verb, no helper, no DDL; a view over tables takes no writes from any role."""
     with (
         psycopg.connect(dsn_of(database, logins, "worker")) as conn,
         pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.ObjectNotInPrerequisiteState)),
@@ -310,7 +310,7 @@ def test_a_worker_cannot_finish_anothers_job(as_duty, store):
     store.run(calls.complete(held, None))
 
 
-def test_the_claim_of_anothers_job_is_told_to_nobody(as_duty, store, database, logins):
+def test_the_claim_of_anothers_job_is_never_told(as_duty, store, database, logins):
     """S8: whatever a role may read, and whatever it is told when it is refused, the claim is not in it."""
     queue = a_queue()
     ended = enqueue(store, queue=queue)
@@ -407,7 +407,7 @@ PRODUCERS_TRICKS = [
     "select faultline.reap()",
     "insert into faultline.active select * from faultline.active",
     "select nextval('faultline.places')",
-    "select faultline.act_as('somebody')",
+    "select faultline.act_as('another')",
 ]
 
 

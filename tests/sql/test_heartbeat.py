@@ -1,4 +1,4 @@
-"""running -> running: a beat renews every lease in hand, and says which are not."""
+"""running -> running: a beat renews every lease that a worker holds, and says which are lost."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -43,7 +43,7 @@ def test_every_lease_gets_its_own_answer(store, database, clock):
     )
 
 
-def test_a_row_that_somebody_holds_does_not_stall_the_beat_of_the_others(store, database, clock):
+def test_a_locked_row_does_not_stall_the_heartbeat_of_the_others(store, database, clock):
     store.run(calls.enqueue_many([new_job() for _ in range(3)]))
     leases = claim_many(store)
     clock.advance(seconds=10)
@@ -88,7 +88,7 @@ def test_a_beat_uses_the_jobs_own_lease(store, clock):
     assert abs(lease_until(store, lease) - clock.now() - timedelta(minutes=4)) < timedelta(seconds=2)
 
 
-def test_a_late_beat_is_still_taken_while_nobody_took_the_job(store, clock):
+def test_a_late_heartbeat_is_still_taken_while_no_other_took_the_job(store, clock):
     """Refusing would save nothing and run the work twice."""
     enqueue(store)
     lease = claim_one(store)

@@ -1,25 +1,38 @@
 """Claims and heartbeats touch no index: every one of them is a heap-only update."""
 
+from collections.abc import Iterator
+
+import psycopg
 import pytest
 
+from faultline.embedded import EmbeddedServer
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.migrate import migrate
+from faultline.store.pool import Store
 from tests.support import LEASE, claim_many, new_job
+
+
+@pytest.fixture(scope="module")
+def quiet_database() -> Iterator[str]:
+    """A database on a server of its own.
+
+    A transaction in any other database of a server holds back the horizon of every snapshot, and a page
+    cannot be pruned for the next heap-only update.
+    """
+    with EmbeddedServer.open(fsync=False, settings={"autovacuum": "off"}) as server:
+        migrate(server.dsn())
+        yield server.dsn()
 
 
 @pytest.mark.parametrize(
     "args", ["{}", '{"order": 12345, "customer": "Ada"}', '{"text": "' + "x" * 300 + '"}']
 )
-def test_every_claim_and_every_heartbeat_is_heap_only(database, db, args):
-    """While no transaction of the server is older; other tests have some, so the best of many tries is it."""
-    store = Store(database, connections_max=1)
-
-    best = 0.0
-    for _ in range(100):
-        best = max(best, heap_only_share(store, db, args))
-        if best == 1.0:
-            break
-    store.close()
+def test_every_claim_and_every_heartbeat_is_heap_only(quiet_database, args):
+    """The best of a few tries: the server's own writers pin a page now and then, which delays its pruning."""
+    with psycopg.connect(quiet_database, autocommit=True) as db:
+        store = Store(quiet_database, connections_max=1)
+        best = max(heap_only_share(store, db, args) for _ in range(10))
+        store.close()
 
     assert best == 1.0
 

@@ -14,7 +14,7 @@ SECOND = timedelta(seconds=1)
 
 
 class Walk:
-    """A walk through the verbs, by one seed; leases are kept for ever, so that old ones are used too."""
+    """A walk through the verbs, by one seed; all leases are kept, so that old ones are used too."""
 
     def __init__(self, store, clock, seed):
         self.store, self.clock, self.chance = store, clock, random.Random(seed)

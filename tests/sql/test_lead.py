@@ -28,7 +28,7 @@ def test_the_leader_goes_on_leading_in_the_same_term(store, clock, db):
     assert set(terms) == {1}
 
 
-def test_nobody_else_leads_before_the_leaders_time_is_over(store, clock):
+def test_no_other_leads_before_the_leaders_time_is_over(store, clock):
     store.run(calls.lead(1, TEN))
     clock.advance(seconds=9)
 
@@ -46,7 +46,7 @@ def test_another_takes_over_after_it_in_a_new_term(store, clock, db):
     assert store.run(calls.lead(1, TEN)) is False
 
 
-def test_a_late_leader_that_nobody_followed_leads_on(store, clock, db):
+def test_a_late_leader_without_a_successor_leads_on(store, clock, db):
     store.run(calls.lead(1, TEN))
     clock.advance(minutes=5)
 
@@ -54,7 +54,7 @@ def test_a_late_leader_that_nobody_followed_leads_on(store, clock, db):
     assert term(db) == 1
 
 
-def test_a_row_that_somebody_holds_is_not_waited_for(store, db):
+def test_a_locked_row_is_not_waited_for(store, db):
     with db.transaction():
         db.execute("select from faultline.rounds for update")
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import NOW, claim_one, enqueue
 
 

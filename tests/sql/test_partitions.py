@@ -6,7 +6,8 @@ import psycopg
 import pytest
 
 from faultline.store import calls
-from tests.support import claim_one, enqueue, outcomes, row_counts, state_of
+from faultline.store.pool import Store
+from tests.support import SECOND, claim_one, enqueue, outcomes, row_counts, state_of
 
 WIDTH = 1_000_000
 COLUMNS = "job_id, slot, token, created_at, settled_at, lane, attempt, max_attempts, crashes, outcome, task"
@@ -186,7 +187,7 @@ def test_a_range_stays_while_a_job_of_it_lives(store, clock, db, alive):
     assert state_of(store, job_id) is not None
 
 
-def test_a_range_that_somebody_reads_is_not_waited_for(store, clock, db, database):
+def test_a_range_that_is_being_read_is_not_waited_for(store, clock, db, database):
     finish_one(store)
     go_to(db, WIDTH + 1)
     clock.advance(days=8)
@@ -199,7 +200,7 @@ def test_a_range_that_somebody_reads_is_not_waited_for(store, clock, db, databas
     assert store.run(calls.drop_partitions()) == 1
 
 
-def test_making_a_range_does_not_wait_for_who_holds_the_ledger(store, db, database):
+def test_making_a_range_does_not_wait_for_a_lock_on_the_ledger(store, db, database):
     go_to(db, WIDTH)
 
     with psycopg.connect(database) as other:
@@ -234,3 +235,45 @@ def test_a_range_made_after_another_was_dropped_gets_the_next_number(store, cloc
     store.run(calls.partitions())
 
     assert ranges(db) == ["ledger_1", "ledger_2", "ledger_3"]
+
+
+LIMIT = "select current_setting('idle_in_transaction_session_timeout')"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [calls.partitions(), calls.drop_partitions(), calls.round_(SECOND), calls.reap()],
+    ids=lambda call: call.name,
+)
+@pytest.mark.parametrize(
+    ("before", "inside"), [("0", "5s"), ("1min", "5s"), ("2s", "2s"), ("300ms", "300ms")]
+)
+def test_a_chore_limits_how_long_its_transaction_may_lie_idle(database, call, before, inside):
+    """For the rest of that transaction; a limit that is lower stays."""
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute(f"set idle_in_transaction_session_timeout = '{before}'")
+        with conn.transaction():
+            Store.run_in(conn, call)
+            limit = conn.execute(LIMIT).fetchone()
+
+        assert (limit, conn.execute(LIMIT).fetchone()) == ((inside,), (before,))
+
+
+def test_a_session_that_dropped_a_range_and_is_left_idle_holds_no_completion_up_for_long(
+    store, clock, db, database
+):
+    finish_one(store)
+    go_to(db, WIDTH + 1)
+    clock.advance(days=8)
+    job_id = enqueue(store)
+    lease = claim_one(store)
+
+    with psycopg.connect(database) as left:
+        assert Store.run_in(left, calls.drop_partitions()) == 1
+        store.run(calls.complete(lease, "null"))
+
+        with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+            left.execute("select 1")
+        left.close()
+
+    assert state_of(store, job_id) == "succeeded"

@@ -87,7 +87,7 @@ def test_a_batch_is_bounded(store, clock):
     assert batches == [2, 2, 1, 0]
 
 
-def test_a_row_that_somebody_holds_is_not_waited_for(store, clock, db):
+def test_a_locked_row_is_not_waited_for(store, clock, db):
     held = buried(store)
     buried(store)
     clock.advance(days=91)

@@ -7,7 +7,7 @@ import pytest
 
 from faultline.errors import BadName, JobNotFound
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import claim_many, claim_one, enqueue, new_job, outcomes, row_counts, state_of
 
 
@@ -58,7 +58,7 @@ def test_a_pause_holds_for_every_priority_also_for_those_to_come(store):
     assert len(claim_many(store)) == 2
 
 
-def test_a_queue_nobody_has_seen_can_be_paused_beforehand(store):
+def test_a_queue_without_jobs_can_be_paused_beforehand(store):
     store.run(calls.pause("tomorrow"))
 
     enqueue(store, queue="tomorrow")
@@ -88,8 +88,12 @@ def test_a_queue_that_is_not_there_cannot_be_resumed(store):
         store.run(calls.resume("nowhere"))
 
 
+def _keep_full(queue):
+    return calls.set_retention(queue, "full")
+
+
 @pytest.mark.parametrize("name", ["", "'; drop table jobs;--", "x" * 64])
-@pytest.mark.parametrize("verb", [calls.pause, calls.resume, lambda queue: calls.keep(queue, "full")])
+@pytest.mark.parametrize("verb", [calls.pause, calls.resume, _keep_full])
 def test_a_queue_that_could_not_exist_is_refused(store, database, verb, name):
     before = row_counts(database)
 
@@ -119,7 +123,7 @@ def test_a_lane_made_while_its_queues_keeping_changes_follows_it(store, database
 
     with psycopg.connect(database) as enqueuer:
         Store.run_in(enqueuer, calls.enqueue(new_job(priority=9)))
-        changing = threading.Thread(target=lambda: store.run(calls.keep("default", "nothing")))
+        changing = threading.Thread(target=lambda: store.run(calls.set_retention("default", "nothing")))
         changing.start()
         changing.join(0.2)
         enqueuer.commit()
@@ -138,7 +142,7 @@ def test_full_keeps_args_and_result(store):
 
 @pytest.mark.parametrize("many", [False, True])
 def test_outline_keeps_the_entry_without_them(store, many):
-    store.run(calls.keep("default", "outline"))
+    store.run(calls.set_retention("default", "outline"))
     job_id = enqueue(store, args='{"n": 1}')
     lease = claim_one(store)
 
@@ -151,7 +155,7 @@ def test_outline_keeps_the_entry_without_them(store, many):
 
 @pytest.mark.parametrize("many", [False, True])
 def test_nothing_keeps_no_success(store, database, many):
-    store.run(calls.keep("default", "nothing"))
+    store.run(calls.set_retention("default", "nothing"))
     enqueue(store)
     lease = claim_one(store)
 
@@ -164,7 +168,7 @@ def test_nothing_keeps_no_success(store, database, many):
 
 def test_nothing_still_keeps_every_other_end(store):
     """It drops successes only."""
-    store.run(calls.keep("default", "nothing"))
+    store.run(calls.set_retention("default", "nothing"))
     cancelled, dead = enqueue(store), enqueue(store)
     store.run(calls.cancel(cancelled))
     store.run(calls.bury(claim_one(store), "no use"))
@@ -174,7 +178,7 @@ def test_nothing_still_keeps_every_other_end(store):
 
 
 def test_nothing_still_starts_the_window_of_a_key(store, database):
-    store.run(calls.keep("default", "nothing"))
+    store.run(calls.set_retention("default", "nothing"))
     job_id = enqueue(store, key="k")
     store.run(calls.complete(claim_one(store), "null"))
 
@@ -183,7 +187,7 @@ def test_nothing_still_starts_the_window_of_a_key(store, database):
 
 
 def test_a_queue_that_keeps_nothing_still_fences(store):
-    store.run(calls.keep("default", "nothing"))
+    store.run(calls.set_retention("default", "nothing"))
     enqueue(store)
     lease = claim_one(store)
     store.run(calls.complete(lease, "null"))
@@ -194,7 +198,7 @@ def test_a_queue_that_keeps_nothing_still_fences(store):
 
 
 def test_keeping_is_a_matter_of_each_queue(store):
-    store.run(calls.keep("quiet", "nothing"))
+    store.run(calls.set_retention("quiet", "nothing"))
 
     quiet, other = finish(store, queue="quiet"), finish(store)
 
@@ -203,8 +207,8 @@ def test_keeping_is_a_matter_of_each_queue(store):
 
 
 def test_keeping_can_change_back(store):
-    store.run(calls.keep("default", "nothing"))
+    store.run(calls.set_retention("default", "nothing"))
     finish(store)
-    store.run(calls.keep("default", "full"))
+    store.run(calls.set_retention("default", "full"))
 
     assert state_of(store, finish(store)) == "succeeded"

@@ -98,10 +98,12 @@ def test_a_lead_that_no_lead_can_be_is_taken_over(store, db):
 
 def test_a_leader_that_does_nothing_is_seen(store, clock, db):
     store.run(calls.round_(SECOND))
+    store.run(calls.reap())
     store.run(calls.lead(1))
     store.run(calls.floors())
     clock.advance(minutes=10)
     store.run(calls.round_(SECOND))
+    store.run(calls.reap())
     store.run(calls.lead(1))
 
     facts = store.run(calls.doctor())

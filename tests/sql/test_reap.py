@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import (
     LEASE,
     all_at_once,
@@ -131,7 +131,7 @@ def claim_after(store, clock):
     return lease
 
 
-def test_an_expired_row_that_somebody_holds_is_skipped(store, clock, database):
+def test_an_expired_row_that_is_locked_is_skipped(store, clock, database):
     """A blocking reaper would stall all recovery behind one slow commit."""
     store.run(calls.enqueue_many([new_job() for _ in range(2)]))
     held, free = claim_many(store)
@@ -175,7 +175,7 @@ def test_a_reaped_job_keeps_its_token_and_loses_its_lease(store, clock):
     assert (job.token, job.lease_until, job.worker) == (lease.token, None, None)
 
 
-def test_nobody_reaps_while_fire_is_held(store, clock, db):
+def test_nothing_is_reaped_while_fire_is_held(store, clock, db):
     job_id = enqueue(store)
     claim_one(store)
     clock.advance(minutes=1)
@@ -239,7 +239,7 @@ def test_the_top_is_written_once_in_thousands_of_places(store, db):
 
 
 def test_a_reaper_does_not_wait_for_another_one(store, clock, database):
-    """Whoever is on the long walk holds the row that counts the rounds."""
+    """The reaper on the long walk holds the row that counts the rounds."""
     enqueue(store)
     lease = claim_one(store)
     clock.advance(minutes=2)

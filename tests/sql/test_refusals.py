@@ -136,7 +136,7 @@ def test_a_refusal_has_one_of_four_reasons(db, reason):
 
 
 def test_only_leases_that_were_given_are_recorded(store):
-    """A record that anybody could fill in would prove nothing."""
+    """A record that any login can write proves nothing."""
     enqueue(store)
     lease = claim_one(store)
     store.run(calls.fail(lease, "boom", NOW))

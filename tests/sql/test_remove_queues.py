@@ -9,8 +9,8 @@ import pytest
 
 from faultline.errors import OutOfBounds, WrongState
 from faultline.store import calls
-from faultline.store.rows import Removed
-from faultline.store.run import Store
+from faultline.store.pool import Store
+from faultline.store.rows import RemovedQueue
 from tests.support import LEASE, all_at_once, claim_one, enqueue
 
 PATIENCE = 60.0
@@ -105,7 +105,7 @@ def suppressed(store, queue):
 
 def test_no_job_is_lost_in_a_queue_that_is_removed_and_made_again(store, database):
     over = threading.Event()
-    removed: list[Removed] = []
+    removed: list[RemovedQueue] = []
 
     def produce():
         with psycopg.connect(database, autocommit=True) as conn:

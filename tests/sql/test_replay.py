@@ -54,7 +54,7 @@ def test_only_a_dead_job_can_be_replayed(store, database, state):
     assert row_counts(database) == before
 
 
-def test_a_job_nobody_knows_cannot_be_replayed(store):
+def test_an_unknown_job_cannot_be_replayed(store):
     with pytest.raises(JobNotFound):
         store.run(calls.replay(404))
 
@@ -120,7 +120,7 @@ def test_a_replayed_job_has_its_key_again(store, clock):
     assert enqueue(store, key="order-7", max_attempts=1) == job_id
 
 
-def test_a_job_replayed_after_its_keys_window_has_its_key_again_where_nobody_took_it(store, clock):
+def test_a_job_replayed_after_its_keys_window_has_its_key_again_where_it_is_free(store, clock):
     job_id = dead_job(store, key="order-7", key_for=DAY)
     clock.advance(days=2)
     store.run(calls.prune())
@@ -200,6 +200,6 @@ def test_what_does_not_wait_cannot_be_retried_now(store, state):
     assert state_of(store, job_id) == state
 
 
-def test_a_job_nobody_knows_cannot_be_retried(store):
+def test_an_unknown_job_cannot_be_retried(store):
     with pytest.raises(JobNotFound):
         store.run(calls.retry_now(404))

@@ -38,9 +38,46 @@ def test_workers_that_stopped_are_listed_when_asked_for(store):
     assert [worker.name for worker in store.run(calls.list_workers(gone=True))] == ["gone"]
 
 
+def test_workers_are_listed_by_queue_before_the_limit_with_what_they_run_there(store):
+    def started(name, *queues):
+        return store.run(calls.worker_started(name, "host", 1, list(queues), 10, "0"))
+
+    started("mails", "mail")
+    both = started("both", "paper", "mail", "sms")
+    started("prints", "paper")
+    started("idle")
+    for queue in ("mail", "paper", "paper"):
+        enqueue(store, queue=queue)
+        claim_one(store, queues=(queue,), worker=both)
+
+    def listed(*queues):
+        found = store.run(calls.list_workers(most=2, queues=queues))
+        return [(worker.name, worker.queues, worker.running) for worker in found]
+
+    assert listed("mail") == [("both", ["mail"], 1), ("mails", ["mail"], 0)]
+    assert listed("sms", "mail") == [("both", ["mail", "sms"], 1), ("mails", ["mail"], 0)]
+    assert listed("nowhere") == listed() == []
+    assert [(worker.name, worker.running) for worker in store.run(calls.list_workers(most=3))] == [
+        ("idle", 0), ("prints", 0), ("both", 3),
+    ]  # fmt: skip
+
+
+def test_the_queues_of_jobs_are_told_wherever_they_stand(store):
+    waiting, later = enqueue(store, queue="mail"), enqueue(store, queue="paper", delay=timedelta(hours=1))
+    dead, done = (enqueue(store, queue=queue) for queue in ("dead", "done"))
+    store.run(calls.bury(claim_one(store, queues=("dead",)), "no use"))
+    store.run(calls.complete(claim_one(store, queues=("done",)), None))
+
+    told = store.run(calls.queues_of([waiting, later, dead, done, waiting, 0, -1, 1 << 62]))
+
+    assert told == {waiting: "mail", later: "paper", dead: "dead", done: "done"}
+    assert store.run(calls.queues_of([])) == {}
+
+
 def test_health_tells_the_age_of_the_last_round(store, clock):
     never, *_ = store.run(calls.health())
     store.run(calls.round_(SECOND))
+    store.run(calls.reap())
     clock.advance(seconds=30)
 
     age, *_ = store.run(calls.health())
@@ -125,7 +162,7 @@ def test_the_log_only_grows(store):
     assert store.run(calls.wal_written()) > before
 
 
-def test_the_schemas_version_is_told_to_whoever_may_call(db):
+def test_the_schemas_version_is_told_to_every_role_that_may_call(db):
     newest, oldest_client = db.execute("select * from faultline.schema_version()").fetchone()
 
     assert newest >= oldest_client >= 1

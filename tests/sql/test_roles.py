@@ -9,7 +9,7 @@ from psycopg.conninfo import make_conninfo
 
 from faultline.errors import PermissionDenied
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import LEASE, claim_many, claim_one, enqueue, state_of
 
 

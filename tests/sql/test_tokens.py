@@ -42,7 +42,7 @@ def test_a_jobs_token_grows_with_every_claim(store):
 
 
 def test_claims_of_one_job_at_once_still_grow(store):
-    """The number is drawn after the row is locked, so whoever locks later draws higher."""
+    """The number is drawn after the row is locked, so the later lock draws the higher number."""
     enqueue(store, max_attempts=10_000)
 
     def take_and_release(_):

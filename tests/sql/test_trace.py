@@ -7,7 +7,7 @@ import pytest
 
 from faultline.errors import OutOfBounds
 from faultline.store import calls
-from faultline.store.rows import Claimed
+from faultline.store.rows import ClaimedRow
 from tests.support import LEASE, NOW, claim_one, enqueue, new_job
 
 PRODUCER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -15,9 +15,9 @@ FIRST = "00-11111111111111111111111111111111-1111111111111111-01"
 SECOND = "00-22222222222222222222222222222222-2222222222222222-01 vendor=opaque value"
 
 
-def claimed(store, trace=None) -> Claimed:
+def claimed(store, trace=None) -> ClaimedRow:
     (row,) = store.run(calls.claim(["default"], 1, lease=LEASE, claim=uuid4(), trace=trace))
-    assert isinstance(row, Claimed)
+    assert isinstance(row, ClaimedRow)
     return row
 
 
@@ -27,7 +27,7 @@ def test_a_claim_gives_back_the_context_a_job_was_enqueued_in(store):
     assert claimed(store).trace == PRODUCER
 
 
-def test_a_job_that_nobody_traces_has_none(store):
+def test_a_job_without_tracing_has_no_trace(store):
     enqueue(store)
 
     assert claimed(store).trace is None
@@ -99,7 +99,7 @@ def test_a_claim_asked_again_tells_it_again(store):
     claim = uuid4()
     first = store.run(calls.claim(["default"], 1, lease=LEASE, claim=claim))
 
-    assert store.run(calls.claim(["default"], 1, lease=LEASE, claim=claim, again=True)) == first
+    assert store.run(calls.claim(["default"], 1, lease=LEASE, claim=claim, resend=True)) == first
 
 
 @pytest.mark.parametrize("trace", ["", "x" * 601, "two\nlines", "caf\u00e9"])

@@ -57,7 +57,7 @@ def test_a_job_is_in_one_table_at_a_time(store, db):
 
 @pytest.mark.parametrize("kind", ["uuid", "uuid[]"])
 def test_no_view_shows_a_claim(db, kind):
-    """Whoever knows a claim may act on its job."""
+    """A login that knows a claim may act on its job."""
     shown = db.execute(
         "select class.relname, attribute.attname from pg_attribute as attribute"
         " join pg_class as class on class.oid = attribute.attrelid"
@@ -95,7 +95,7 @@ def test_a_finished_jobs_claim_is_in_nothing_that_is_shown(store, db):
     assert str(lease.claim) not in str(rows)
 
 
-def test_entries_say_who_when_which_token_and_how(store, clock):
+def test_entries_have_worker_time_token_and_outcome(store, clock):
     worker = worker_named(store, "ada")
     job_id = enqueue(store)
     first = claim_one(store, worker=worker)
@@ -112,6 +112,24 @@ def test_entries_say_who_when_which_token_and_how(store, clock):
         (second.token, "succeeded", "ada", 2, None),
     ]
     assert all(e.claimed_at <= e.settled_at for e in history)
+
+
+def test_the_leases_of_a_job_are_read_a_page_at_a_time(store):
+    """A worker that takes a job and lets it go makes an entry each time, and no attempt counts."""
+    job_id = enqueue(store)
+    tokens = []
+    for _ in range(5):
+        lease = claim_one(store)
+        store.run(calls.release(lease))
+        tokens.append(lease.token)
+
+    def read(**page):
+        return [entry.token for entry in store.run(calls.history(job_id, **page))]
+
+    assert read() == tokens
+    assert read(most=2) == tokens[3:]
+    assert read(most=2, before=tokens[3]) == tokens[1:3]
+    assert read(most=0, before=tokens[1]) == tokens[:1]
 
 
 def test_jobs_are_listed_newest_first_by_what_fits_a_page_at_a_time(store):
@@ -137,7 +155,7 @@ def test_a_job_that_is_not_there_is_none(store):
 def test_the_depth_of_a_queue_counts_each_place(store, db):
     in_each_state(store)
     store.run(calls.pause("default"))
-    store.run(calls.keep("empty", "outline"))
+    store.run(calls.set_retention("empty", "outline"))
 
     rows = db.execute(
         "select queue, paused, keep, due, running, scheduled, dead from faultline.queue_depth order by queue"

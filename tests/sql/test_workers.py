@@ -5,7 +5,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from faultline.errors import BadName
+from faultline.errors import BadName, OutOfBounds
 from faultline.store import calls
 from tests.support import LEASE, all_at_once, claim_one, enqueue, state_of, worker_named
 
@@ -46,7 +46,7 @@ def test_a_worker_that_is_heard_of_was_seen(store, clock, db):
     assert clock.now() - seen < timedelta(seconds=5)
 
 
-def test_a_worker_nobody_knows_may_beat_claim_and_stop(store):
+def test_an_unknown_worker_may_beat_claim_and_stop(store):
     """The table is for people: a worker whose row was pruned goes on."""
     enqueue(store)
     lease = claim_one(store, worker=404)
@@ -83,7 +83,36 @@ def test_a_workers_name_has_1_to_200_characters(store, name):
         worker_named(store, name)
 
 
-def test_a_wake_up_reaches_who_listens(store, database):
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"host": "x" * 201}, "at most 200 characters"),
+        ({"version": "x" * 101}, "at most 100"),
+        ({"key_name": "x" * 201}, "at most 200 characters"),
+        ({"queues": [f"q{n}" for n in range(1001)]}, "at most 1000 queues; this one named 1001"),
+    ],
+    ids=lambda told: next(iter(told)) if isinstance(told, dict) else "",
+)
+def test_what_a_worker_tells_of_itself_has_a_bound(store, db, told, said):
+    """It is kept as long as the ledger is, and each queue that it names becomes a lane."""
+    usual = {"name": "ada", "host": "host", "pid": 1, "queues": ["mail"], "jobs_max": 10, "version": "0"}
+
+    with pytest.raises(OutOfBounds, match=said):
+        store.run(calls.worker_started(**{**usual, **told}))
+
+    assert listed(db) == []
+    assert db.execute("select count(*) from faultline.lanes").fetchone() == (0,)
+
+
+def test_a_worker_at_every_bound_starts(store, db):
+    queues = [f"q{n}" for n in range(1000)]
+
+    store.run(calls.worker_started("n" * 200, "h" * 200, 1, queues, 10, "v" * 100, "k" * 200))
+
+    assert db.execute("select count(*) from faultline.lanes").fetchone() == (1000,)
+
+
+def test_a_wake_up_reaches_its_listeners(store, database):
     with psycopg.connect(database, autocommit=True) as listener:
         listener.execute("listen faultline")
 
@@ -114,3 +143,50 @@ def test_no_verb_but_wake_notifies(store, database):
         store.run(calls.promote())
 
         assert list(listener.notifies(timeout=0.1)) == []
+
+
+MANY = """
+insert into faultline.workers (name, host, pid, queues, jobs_max, version, started_at, seen_at, key_name)
+select 'ada', '', 1, '{}', 1, '', faultline.now(), faultline.now(), 'shop' from generate_series(1, %s)
+"""
+
+
+def started(store, key_name, times=1):
+    for _ in range(times):
+        number = store.run(calls.worker_started("ada", "here", 1, ["default"], 1, "1", key_name))
+    return number
+
+
+def test_a_key_has_at_most_2000_workers_that_run(store, db, clock):
+    """One key registered 4,000 in ten seconds, and hid the others from the list."""
+    started(store, "shop")
+    db.execute(MANY, [1_999])
+    with pytest.raises(OutOfBounds, match="the key shop has 2000 workers that run"):
+        started(store, "shop")
+    other = started(store, "mail")
+    clock.advance(hours=1)
+
+    newest = started(store, "shop")  # the others are silent by now
+    assert [one.id for one in store.run(calls.list_workers(most=2))] == [newest, 2001]
+    assert other == 2001
+
+
+def test_a_key_that_starts_workers_over_and_over_keeps_4000_rows(store, db, clock):
+    db.execute(MANY, [4_005])
+    clock.advance(hours=1)
+
+    newest = started(store, "shop", times=3)
+    ids = [row[0] for row in db.execute("select id from faultline.workers order by id").fetchall()]
+    assert (len(ids), ids[-1]) == (4000, newest)
+
+
+def test_silent_and_stopped_workers_are_listed_behind_the_others(store, clock):
+    silent_or_alive = started(store, None)
+    stopped = started(store, None)
+    store.run(calls.worker_stopped(stopped))
+    silent = started(store, None)
+    clock.advance(hours=1)
+    store.run(calls.heartbeat([], LEASE, silent_or_alive))
+
+    listed = [one.id for one in store.run(calls.list_workers(gone=True))]
+    assert listed == [silent_or_alive, silent, stopped]

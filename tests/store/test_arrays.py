@@ -8,7 +8,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from faultline.store.arrays import Many, pack, teach
+from faultline.store.driver.arrays import ArrayParam, pack, register_types
 
 ONE = uuid4()
 
@@ -28,21 +28,21 @@ ONE = uuid4()
     ],
 )
 def test_the_server_reads_back_what_was_packed(db, values, of):
-    teach(db)
-    assert db.execute(f"select %b::{of}[]", [Many(values, of)]).fetchone() == (values,)
+    register_types(db)
+    assert db.execute(f"select %b::{of}[]", [ArrayParam(values, of)]).fetchone() == (values,)
 
 
 def test_text_goes_in_the_encoding_of_its_connection(database):
     with psycopg.connect(database, client_encoding="latin1") as conn:
-        teach(conn)
-        assert conn.execute("select %b::text[]", [Many(["ü"], "text")]).fetchone() == (["ü"],)
+        register_types(conn)
+        assert conn.execute("select %b::text[]", [ArrayParam(["ü"], "text")]).fetchone() == (["ü"],)
 
 
 def test_what_the_server_cannot_hold_is_refused_before_it_is_sent():
     with pytest.raises(psycopg.DataError, match="NUL"):
-        pack(Many(["a\0b"], "text"))
+        pack(ArrayParam(["a\0b"], "text"))
     with pytest.raises(UnicodeEncodeError):
-        pack(Many(["\ud800"], "text"))
+        pack(ArrayParam(["\ud800"], "text"))
 
 
 OLDER = """
@@ -50,7 +50,7 @@ import sys, psycopg
 conn = psycopg.connect(sys.argv[1])
 conn.execute("select %b::bigint[]", [[1]])  # the driver copies its adapters at a connection's first use
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from faultline.job import NewJob
 jobs = [NewJob(task="t", args="{}", max_attempts=1)] * 2
 print(len(Store.run_in(conn, calls.enqueue_many(jobs))))

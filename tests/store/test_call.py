@@ -9,8 +9,8 @@ import pytest
 
 from faultline.lease import Lease
 from faultline.store import calls
-from faultline.store.arrays import Many
 from faultline.store.call import Call
+from faultline.store.driver.arrays import ArrayParam
 from tests.support import new_job
 
 
@@ -27,9 +27,9 @@ SAMPLES = {
     "new": new_job(), "batch": [new_job()], "lease": timedelta(seconds=15), "leases": [LEASE],
     "results": ["null"], "errors": ["boom"], "delays": [timedelta(0)],
     "result": "null", "error": "boom", "delay": timedelta(0), "reason": "because",
-    "queue": "default", "queues": ["default"], "room": 1, "bytes_max": 1, "key_name": "k",
+    "queue": "default", "queues": ["default"], "max_jobs": 1, "bytes_max": 1, "key_name": "k",
     "except_tasks": ["t"], "claim": UUID(int=1), "worker": 1,
-    "timeout": timedelta(hours=1), "again": False, "tick": timedelta(seconds=1), "most": 1, "job_id": 1,
+    "timeout": timedelta(hours=1), "resend": False, "tick": timedelta(seconds=1), "most": 1, "job_id": 1,
     "confirmed": False,
     "job_ids": [1], "call": calls.enqueue_many([new_job()]),
     "state": "dead", "task": "t", "before": 1, "died_after": datetime(2026, 1, 1, tzinfo=UTC),
@@ -40,7 +40,8 @@ SAMPLES = {
     "actor": "a", "verb": "cancel", "own": False, "prefix": "call_",
     "expires_at": datetime(2100, 1, 1, tzinfo=UTC), "overlap": timedelta(days=1),
     "acts_retention": timedelta(days=365),
-    "states": ["dead"], "key": "k", "ids": [1], "since": datetime(2026, 1, 1, tzinfo=UTC),
+    "states": ["dead"], "key": "k", "ids": [1],
+    "key_ids": ["0123456789ab"], "since": datetime(2026, 1, 1, tzinfo=UTC),
     "signature": "SIGSEGV", "alone": True, "max_crashes": 3, "named": [(1, 2)],
     "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 }  # fmt: skip
@@ -78,11 +79,11 @@ def test_a_call_renders_to_one_line_with_named_arguments():
     assert call.args == {"job_id": 7, "token": 3}
 
 
-def test_an_array_says_its_type_so_that_nobody_has_to_guess_it():
-    call = Call("reap", {"ids": Many([], "bigint")}, read=len)
+def test_an_array_says_its_type_so_that_the_server_need_not_guess_it():
+    call = Call("reap", {"ids": ArrayParam([], "bigint")}, read=len)
 
     assert call.sql == "select * from faultline.reap(ids => %(ids)b::bigint[])"
-    assert call.args == {"ids": Many([], "bigint")}
+    assert call.args == {"ids": ArrayParam([], "bigint")}
 
 
 def test_a_call_without_arguments_has_none():

@@ -7,7 +7,7 @@ import pytest
 
 from faultline.store import calls
 from faultline.store.migrate import migrate
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import new_job
 
 SQL_ASCII = "create database {} encoding 'SQL_ASCII' locale_provider libc locale 'C' template template0"

@@ -7,7 +7,7 @@ import pytest
 from psycopg_pool import PoolTimeout
 
 from faultline import errors
-from faultline.store.faults import named, named_errors
+from faultline.store.driver.sqlstate import named, named_errors
 
 STATES = [
     ("LS001", errors.LeaseLost),

@@ -106,7 +106,7 @@ def owners(db):
     }
 
 
-def test_whoever_migrates_the_functions_stay_their_owners(db, store, database, prefix):
+def test_a_migration_by_another_role_leaves_the_functions_to_their_owner(db, store, database, prefix):
     """A superuser who migrated would leave verbs that run as a superuser."""
     store.run(calls.make_roles(prefix, own=True))
 
@@ -129,7 +129,7 @@ def test_a_migrator_migrates_without_being_anything_else(db, store, database, pr
         conn.execute("select * from faultline.active")
 
 
-def test_an_owner_who_may_make_roles_needs_no_superuser(db, empty_database, prefix):
+def test_an_owner_with_createrole_needs_no_superuser(db, empty_database, prefix):
     """It gives everything away, to a role it cannot become any more."""
     with psycopg.connect(empty_database, autocommit=True) as boss:
         boss.execute(f"create role {prefix}app login createrole")

@@ -7,9 +7,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from faultline.errors import CannotConnect
-from faultline.store import hosts
-from faultline.store.connect import connect
-from faultline.store.hosts import Answer, Hosts, SecondLook, ServerState, name_of, split
+from faultline.store.driver.connect import connect
+from faultline.store.servers import hosts
+from faultline.store.servers.hosts import Hosts, SecondLook, ServerReply, ServerState, name_of, split
 
 
 def told(conninfo, *names):
@@ -69,7 +69,7 @@ A, B, C = split("host=a,b,c dbname=choice")
 
 
 def here(epoch, token=1, *, read_only=False, cluster=7):
-    return Answer(ServerState(read_only, cluster, epoch, token))
+    return ServerReply(ServerState(read_only, cluster, epoch, token))
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_the_newest_that_takes_writes_is_chosen(known):
     assert known.newest({A: here(2), B: here(3), C: here(9, read_only=True)}) == B
     assert known.newest({A: here(2, token=5), B: here(2, token=6)}) == B
     assert known.newest({A: here(2), B: here(2)}) == A
-    assert known.newest({A: Answer(None, "refused"), B: here(1, read_only=True)}) is None
+    assert known.newest({A: ServerReply(None, "refused"), B: here(1, read_only=True)}) is None
 
 
 def test_a_lower_epoch_than_was_seen_is_never_chosen(known):
@@ -90,7 +90,7 @@ def test_a_lower_epoch_than_was_seen_is_never_chosen(known):
 
     assert known.newest({A: here(2)}) is None
     assert known.newest({A: here(2), C: here(3)}) == C
-    with pytest.raises(hosts.OldPrimary):
+    with pytest.raises(hosts.StalePrimary):
         known.admit(here(2).state)
 
 
@@ -108,7 +108,7 @@ def judged(known, monkeypatch, answers, silent_for=5.0, host=A):
 
 def test_a_second_look_waits_for_a_server_that_lives(known, monkeypatch):
     assert judged(known, monkeypatch, {A: here(2), B: here(2, read_only=True)}, 60.0) == (None, 5.0)
-    assert judged(known, monkeypatch, {A: Answer(None, "too many clients")}, 60.0) == (None, 5.0)
+    assert judged(known, monkeypatch, {A: ServerReply(None, "too many clients")}, 60.0) == (None, 5.0)
 
 
 def test_a_second_look_leaves_for_a_newer_one_also_from_a_server_that_lives(known, monkeypatch):
@@ -118,7 +118,7 @@ def test_a_second_look_leaves_for_a_newer_one_also_from_a_server_that_lives(know
         assert "b takes writes now" in reason
 
 
-def test_a_second_look_gives_up_a_server_that_answers_nobody_only_after_a_while(known, monkeypatch):
+def test_a_second_look_gives_up_a_server_that_answers_no_call_only_after_a_while(known, monkeypatch):
     assert judged(known, monkeypatch, {B: here(2, read_only=True)}) == (None, 0.0)
     reason, _ = judged(known, monkeypatch, {B: here(2, read_only=True)}, 8.0)
     assert reason == "no answer for 8 s, nor to a new connection"
@@ -137,7 +137,7 @@ def test_what_was_connected_to_a_server_before_it_was_given_up_is_not_used_again
 
 
 def test_a_dsn_of_several_hosts_finds_the_one_that_is_there(database):
-    """With nobody listening at the first, and before the schema or our function is known to be there."""
+    """The first host has no listener, and the schema and our function are not yet known to be there."""
     there = conninfo_to_dict(database)
     dsn = psycopg.conninfo.make_conninfo(
         database, host=f"/nowhere,{there['host']}", port=f"1,{there['port']}"

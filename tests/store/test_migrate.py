@@ -16,8 +16,8 @@ from faultline.errors import PermissionDenied, ReadOnlyServer, SchemaTooNew, Ser
 from faultline.store import calls
 from faultline.store import migrate as migrating
 from faultline.store.migrate import check, migrate, script
-from faultline.store.run import Store
-from faultline.store.sources import LATEST, Migration, current, migrations
+from faultline.store.pool import Store
+from faultline.store.sql_files import LATEST, Migration, current, migrations
 from scripts import tools
 from tests.support import LEASE, all_at_once, claim_one, enqueue, row_counts
 
@@ -176,7 +176,7 @@ def kill_the_sleeper(dsn):
             ).fetchone():
                 return
             time.sleep(0.02)
-    raise AssertionError("nobody was migrating")
+    raise AssertionError("no session was migrating")
 
 
 def test_checking_changes_nothing(empty_database, database):
@@ -418,7 +418,7 @@ def made_by(number, dsn, monkeypatch):
     """A database as the first so many migrations leave it, with a connection for what it held."""
     before = migrations()[:number]
     monkeypatch.setattr(migrating, "migrations", lambda: before)
-    monkeypatch.setattr(migrating, "NOTHING", migrating.Standing(0, before, functions_differ=True))
+    monkeypatch.setattr(migrating, "NOTHING", migrating.SchemaState(0, before, functions_differ=True))
     with psycopg.connect(dsn, autocommit=True) as conn:
         # Today's functions look at it once, at the end of a migration; the old ones did not know it.
         conn.execute("create schema faultline")

@@ -12,8 +12,8 @@ import pytest
 
 from faultline.errors import CannotConnect, ConfigError, SchemaMissing, SchemaOutdated, SchemaTooNew
 from faultline.store import calls
-from faultline.store.run import AsyncStore, Store
-from faultline.store.sources import LATEST
+from faultline.store.pool import AsyncStore, Store
+from faultline.store.sql_files import LATEST
 from tests.support import LEASE, all_at_once, enqueue, new_job, state_of
 
 
@@ -133,7 +133,7 @@ def test_more_threads_than_connections_take_turns(database):
 def test_a_refused_call_leaves_the_connection_usable(database):
     store = Store(database, connections_max=1)
     for _ in range(3):
-        with pytest.raises(Exception, match="room is 0"):
+        with pytest.raises(Exception, match="max_jobs is 0"):
             store.run(calls.claim(["default"], 0, lease=LEASE, claim=uuid4()))
 
     assert enqueue(store) > 0
@@ -176,7 +176,7 @@ def _descriptor():
     os.close(number)
 
 
-def test_a_call_that_met_functions_being_made_anew_is_repeated(database, store, db):
+def test_a_call_that_met_functions_being_replaced_is_repeated(database, store, db):
     """What a migration under load can do to a caller, made to happen: once, then never again."""
     db.execute("create sequence public.met")
     db.execute(

@@ -11,10 +11,11 @@ import pytest
 
 from faultline import Faultline, Job
 from faultline.errors import CannotConnect, DatabaseError, OldPrimary, OutcomeUnknown, ServerUnavailable
-from faultline.store import calls, hosts
-from faultline.store.connect import aconnect, connect
-from faultline.store.line import Line
-from faultline.store.run import AsyncStore, Store
+from faultline.store import calls
+from faultline.store.driver.connect import aconnect, connect
+from faultline.store.pool import AsyncStore, Store
+from faultline.store.servers import hosts
+from faultline.store.session import DbSession
 from tests.support import new_job
 from tests.support_failover import a_pair
 
@@ -38,7 +39,7 @@ def jobs_on(dsn):
 
 def test_a_line_leaves_a_frozen_primary_for_the_one_that_was_promoted(pair):
     async def use():
-        line = Line(pair.both, look_after=1.0)
+        line = DbSession(pair.both, look_after=1.0)
         await line.run(calls.enqueue(new_job()))
         await asyncio.to_thread(pair.standby.catch_up, pair.old)
         pair.freeze()
@@ -173,7 +174,7 @@ def test_a_primary_that_wakes_up_is_not_used_again(pair):
     """Neither a connection that was made before, nor a new one; also where it alone answers."""
 
     async def use():
-        line, store = Line(pair.both), AsyncStore(pair.both)
+        line, store = DbSession(pair.both), AsyncStore(pair.both)
         await line.run(calls.enqueue(new_job()))
         await store.run(calls.enqueue(new_job()))
         await asyncio.to_thread(pair.fail_over)
@@ -213,7 +214,7 @@ def test_a_slow_server_that_lives_is_waited_for(pair, name):
     dsn = getattr(pair, name)
 
     async def in_line():
-        line, store = Line(dsn, look_after=1.0), AsyncStore(dsn)
+        line, store = DbSession(dsn, look_after=1.0), AsyncStore(dsn)
         jobs = await asyncio.gather(line.run(calls.enqueue(new_job())), store.run(calls.enqueue(new_job())))
         await line.close()
         await store.close()

@@ -8,9 +8,10 @@ import pytest
 
 from faultline import Faultline
 from faultline.errors import ReadOnlyServer
-from faultline.store import calls, listen
-from faultline.store.run import POOL_MAX, AsyncStore, Store
-from faultline.store.turned import YOUNG_SECONDS
+from faultline.store import calls
+from faultline.store.driver import listen
+from faultline.store.pool import POOL_MAX, AsyncStore, Store
+from faultline.store.servers.read_only import YOUNG_SECONDS
 from tests.support import enqueue, new_job
 from tests.support_turning import PATIENCE_SECONDS, a_pair
 
@@ -134,7 +135,7 @@ def test_a_bulk_goes_on_to_the_server_that_takes_writes(pair, client):
     until_there(pair.new, lambda: client.enqueue_many(new_job() for _ in range(3))[0])
 
 
-def test_who_only_reads_does_not_read_for_ever_what_is_old(pair, client):
+def test_a_client_that_only_reads_does_not_go_on_reading_old_rows(pair, client):
     store = Store(pair.new.always_writable)
     job = enqueue(store)
     store.close()

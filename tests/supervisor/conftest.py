@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.drills.processes import MARK, pids_marked
 from tests.worker.harness import LEASE, PATIENCE, children, eventually, execute, rows
 

@@ -15,7 +15,7 @@ app = Faultline()
 
 if Path(os.environ.get("GROUP_DIES_IF", "/nonexistent")).exists():
     os._exit(7)
-if "GROUP_POLL" in os.environ:  # no option of the command line: nobody but a test has a use for it
+if "GROUP_POLL" in os.environ:  # no option of the command line: only a test has a use for it
     defaults: Any = WorkerConfig.__init__.__kwdefaults__
     defaults["poll_every"] = timedelta(seconds=float(os.environ["GROUP_POLL"]))
 if "GROUP_RAISES" in os.environ:

@@ -9,7 +9,7 @@ import time
 from functools import partial
 
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.drills.processes import pids_marked, still_there
 from tests.supervisor.conftest import HERE, begun, cut_listeners, listeners, one_line, watchdogs
 from tests.support import enqueue, new_job, outcomes, state_of

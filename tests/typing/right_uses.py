@@ -7,7 +7,9 @@ from typing import Any, assert_type
 
 from psycopg import AsyncConnection, Connection
 
-from faultline.client import Faultline, Handle, Task
+from faultline.app import Faultline
+from faultline.client import Handle, Task
+from faultline.config import WorkerConfig
 from faultline.job import Job, JobInfo, NewJob
 from faultline.outcome import Snooze
 from faultline.retry import Constant, Exponential, Retry, bury, ignore
@@ -119,6 +121,9 @@ def sync_uses(conn: Connection[Any]) -> None:
     assert_type(app.enqueue_many([plain.new(7)]), list[int])
     assert_type(app.get(7), JobInfo)
     assert_type(app.jobs(state="dead", queue="mail", limit=10), list[JobInfo])
+    assert_type(app.run_worker(), int)
+    app.run_worker(queues="mail=5,default", concurrency=20, lease=timedelta(seconds=5), name="one")
+    app.run_worker(config=WorkerConfig(recycle_after=10), until_empty=True)
 
 
 async def async_uses(conn: AsyncConnection[Any]) -> None:
@@ -128,6 +133,8 @@ async def async_uses(conn: AsyncConnection[Any]) -> None:
     assert_type(await plain.aenqueue_many([plain.new(7)]), list[int])
     assert_type(await app.aget(7), JobInfo)
     await app.acancel(7, "why")
+    assert_type(await app.arun_worker(queues=["mail", "billing=5"], stop_after=7), int)
+    await app.arun_worker(queues={"mail": None, "billing": 5}, grace=timedelta(0))
 
 
 def takes_any_task(task: Task[[int], str]) -> None:

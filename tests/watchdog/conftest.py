@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from faultline.watchdog.watchdog import Watchdog
 
 TICK = timedelta(milliseconds=200)

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from faultline.store import calls
-from faultline.store.line import Line
+from faultline.store.session import DbSession
 from faultline.watchdog.chores import LATE, STANDBY_TICKS, Announcing, Leading, Rounds
 from tests.support import claim_one, enqueue
 from tests.worker.harness import eventually, rows
@@ -34,7 +34,7 @@ def alone(dsn, act):
     """Run a chore by hand, over a line of its own."""
 
     async def run():
-        line = Line(dsn)
+        line = DbSession(dsn)
         try:
             return await act(line)
         finally:

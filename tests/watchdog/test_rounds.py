@@ -1,8 +1,9 @@
-"""Rounds: reap, rescue and promote, by whoever's turn it is; one chore's failure is its own."""
+"""Rounds: reap, rescue and promote, by the worker whose turn it is; one chore's failure is its own."""
 
 import asyncio
 import contextlib
 import logging
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -25,7 +26,7 @@ def wait_for_a_round(dsn: str) -> None:
     eventually(lambda: rows(dsn, "select 1 from faultline.rounds where round_at > %s", before))
 
 
-def test_a_lease_that_nobody_renews_is_taken_back(database, store, guard, caplog):
+def test_a_lease_that_is_not_renewed_is_taken_back(database, store, guard, caplog):
     caplog.set_level(logging.WARNING)
     job = enqueue(store, max_attempts=3)
     lease = claim_one(store, lease=SHORT)
@@ -68,7 +69,7 @@ def test_a_scheduled_job_is_lined_up_when_its_moment_comes(database, store, guar
     assert state_of(store, job) == "queued"
 
 
-def test_what_is_promoted_wakes_who_waits_for_it(database, store, guard):
+def test_a_promoted_job_wakes_a_waiting_worker(database, store, guard):
     with psycopg.connect(database, autocommit=True) as listener:
         listener.execute("listen faultline")
         enqueue(store, queue="mail", delay=timedelta(milliseconds=300))
@@ -171,7 +172,7 @@ def test_a_chore_that_fails_gets_its_next_turn(caplog):
 
 
 def test_hold_fire_after_a_long_silence(database, store, guard):
-    """G10: nobody made a round for long, so leases look expired that are not; nobody reaps for one lease."""
+    """G10: no round was made for long, so good leases look expired; no lease is reaped for it."""
     store.run(calls.configure(default_lease=timedelta(seconds=30)))
     store.run(calls.round_(TICK))
     job = enqueue(store)
@@ -184,6 +185,40 @@ def test_hold_fire_after_a_long_silence(database, store, guard):
     wait_for_a_round(database)
 
     assert outcomes(store, job) == []
+
+
+def test_who_holds_the_row_of_the_rounds_does_not_stop_the_reaping(database, store, guard):
+    """A login with the watchdog's rights, or a forgotten session, has an open transaction."""
+    job = enqueue(store)
+    claim_one(store, lease=SHORT)
+    execute(database, "update faultline.rounds set round_at = faultline.now() - interval '1 minute'")
+
+    with psycopg.connect(database) as holder:
+        holder.execute("select from faultline.rounds for update")
+        guard()
+
+        eventually(lambda: outcomes(store, job) == ["expired"])
+
+
+def test_who_makes_all_rounds_and_never_reaps_does_not_stop_it(database, store, guard):
+    job = enqueue(store)
+    claim_one(store, lease=SHORT)
+    execute(database, "update faultline.rounds set reaped_at = faultline.now() - interval '1 minute'")
+    stop = threading.Event()
+
+    def make_rounds() -> None:
+        with psycopg.connect(database, autocommit=True) as conn:
+            while not stop.wait(0.01):
+                conn.execute("select from faultline.round('1 ms')")
+
+    thief = threading.Thread(target=make_rounds)
+    thief.start()
+    try:
+        guard()
+        eventually(lambda: outcomes(store, job) == ["expired"])
+    finally:
+        stop.set()
+        thief.join()
 
 
 def test_a_role_that_may_not_watch_is_told_in_one_line_and_not_each_second(caplog):

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from faultline.exporters.counting import Counting
+from faultline.metrics.event_counter import EventCounter
 from faultline.store.rows import Round
 from faultline.telemetry import listen
-from faultline.watchdog.steps import Steps
+from faultline.watchdog.clock_steps import Steps
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -91,7 +91,7 @@ def test_another_timeline_is_told_once(told):
 
 
 def test_both_are_counted():
-    counting = Counting()
+    counting = EventCounter()
     counting("clock_stepped", {"seconds": -7200.0})
     counting("clock_stepped", {"seconds": 60.0})
     counting("timeline_changed", {"before": 1, "now": 2})

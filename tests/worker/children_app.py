@@ -22,7 +22,8 @@ from faultline.job import Job
 from faultline.outcome import Cancel, Dead, Snooze
 from faultline.retry import Constant
 from faultline.telemetry import current
-from faultline.worker.errand import Errand
+from faultline.worker.attempt import AttemptPhase
+from faultline.worker.processes.child_attempt import ChildAttempt
 from tests.support import TAKE_OVER
 
 app = Faultline()
@@ -198,9 +199,9 @@ def write(job: Job, then: str = "", isolation: int | None = None) -> str | None:
     note(job, os.getpid())
     level = None if isolation is None else psycopg.IsolationLevel(isolation)
     if then == "die unheard":
-        Errand.__setattr__ = _die_when("settled")  # type: ignore[method-assign]
+        ChildAttempt.__setattr__ = _die_when(AttemptPhase.COMMITTED)  # type: ignore[method-assign]
     elif then == "die asked":
-        Errand.__setattr__ = _die_when("committing")  # type: ignore[method-assign]
+        ChildAttempt.__setattr__ = _die_when(AttemptPhase.COMMITTING)  # type: ignore[method-assign]
     with job.transaction(result="committed", isolation=level) as conn:
         conn.execute(INSERT, [job.id, job.token, "written"])
         if then == "steal":
@@ -231,15 +232,15 @@ def take_away(job: Job) -> None:
         conn.execute(TAKE_OVER, [job.id])
 
 
-def _die_when(name: str) -> Any:
-    """The process ends between the commit and the word of it (settled), or before the commit is sent."""
-    usual = Errand.__setattr__
+def _die_when(phase: AttemptPhase) -> Any:
+    """The process ends between the commit and the word of it, or before the commit is sent."""
+    usual = ChildAttempt.__setattr__
 
-    def die(self: Errand, attribute: str, value: Any) -> None:
-        if attribute == name and value and name == "settled":
+    def die(self: ChildAttempt, attribute: str, value: Any) -> None:
+        if value is phase is AttemptPhase.COMMITTED:
             os._exit(7)
         usual(self, attribute, value)
-        if attribute == name and value:
+        if value is phase:
             os._exit(7)
 
     return die

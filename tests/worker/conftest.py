@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support_proxy import Proxy
 from tests.worker.harness import LEASE, RealWorker, execute
 

@@ -21,11 +21,15 @@ import psycopg
 from faultline.config import Settings, WorkerConfig
 from faultline.job import Job
 from faultline.lease import Lease
-from faultline.running import work
 from faultline.task import Registry, TaskSpec, spec_of
-from faultline.worker.board import Board
-from faultline.worker.hand import Hand
+from faultline.worker.attempt import Attempt
+from faultline.worker.claiming.claimer import Claimer
+from faultline.worker.claiming.job_intake import JobIntake
+from faultline.worker.heartbeat.lease_table import LeaseTable
+from faultline.worker.outage import Outage
+from faultline.worker.state import WorkerState
 from faultline.worker.worker import Worker
+from faultline.worker_runtime import work
 
 T = TypeVar("T")
 
@@ -72,7 +76,7 @@ _KEPT: ContextVar[dict[str, psycopg.Connection[Any]] | None] = ContextVar("kept"
 
 @contextlib.contextmanager
 def _connections_kept() -> Iterator[None]:
-    """While somebody waits, `rows` asks over one connection: a new one for each look would cost more CPU
+    """While a test waits, `rows` asks over one connection: a new one for each look costs more CPU
     than most of what is waited for."""
     if _KEPT.get() is not None:
         yield
@@ -138,18 +142,24 @@ class InProcess:
         return self.join()
 
 
-def hand_of(worker: InProcess, job: int) -> Hand:
+def claimer_of(state: WorkerState, backend: Any) -> Claimer:
+    """A claimer over a stand-in for a backend; its jobs have no pacemaker and no transactions."""
+    nobody: Any = None
+    return Claimer(state, backend, JobIntake(state, registry(), nobody, 1, nobody), Outage(15.0))
+
+
+def attempt_of(worker: InProcess, job: int) -> Attempt:
     """A running job as its worker has it: its deadline can be moved instead of waited for."""
     assert worker.worker is not None
-    return next(hand for hand in list(worker.worker._shelf.running) if hand.job.id == job)
+    return next(attempt for attempt in list(worker.worker._state.running) if attempt.job.id == job)
 
 
-def a_hand(board: Board, job_id: int = 7) -> Hand:
-    """A lease that no database knows, on a board, for a handler that does nothing."""
+def an_attempt(lease_table: LeaseTable, job_id: int = 7) -> Attempt:
+    """A lease that no database knows, in a lease table, for a handler that does nothing."""
     lease = Lease(job_id, 3, uuid4(), 60.0, time.monotonic())
     job = Job(job_id, "pid", "default", 1, 5, 0, 3, None, datetime.now(UTC))
     end = time.monotonic() + 60
-    return Hand.of(lease, board, job=job, spec=spec_of(_pid), args="{}", retry=None, timeout_at=end)
+    return Attempt.of(lease, lease_table, job=job, spec=spec_of(_pid), args="{}", retry=None, timeout_at=end)
 
 
 async def _pid() -> int:
@@ -248,7 +258,7 @@ def effect_key(dsn: str, job: int, name: str) -> str:
 
 
 def rows(dsn: str, sql: str, *args: Any) -> list[Any]:
-    """What the database holds, asked by hand."""
+    """The rows of a database, read over a connection of the test's own."""
     kept = _KEPT.get()
     if kept is None:
         with psycopg.connect(dsn, autocommit=True) as conn:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import state_of
 from tests.worker.harness import eventually, execute, rows
 

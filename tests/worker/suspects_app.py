@@ -40,7 +40,7 @@ def die(how: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "memory":
             _eat()
-        case "greed":  # more than any machine has: refused at once, and nobody else is short of it
+        case "greed":  # more than any machine has: refused at once, and no other process is short of it
             bytearray(2**62)
 
 

@@ -1,4 +1,4 @@
-"""Jobs that cannot be run here: they harm nobody else, and nobody spins on them."""
+"""Jobs that cannot be run here: they harm no other job, and no worker spins on them."""
 
 from datetime import timedelta
 
@@ -75,7 +75,7 @@ def test_m2_no_worker_spins_on_an_unknown_task(database, store):
     ]
 
 
-def test_m2_a_task_that_nobody_knew_for_a_day_is_dead(database, store, clock):
+def test_m2_a_task_that_no_worker_knew_for_a_day_is_dead(database, store, clock):
     job = enqueue(store, task="nobody_knows")
     drain(database)
     clock.advance(hours=23)
@@ -102,7 +102,7 @@ def test_m2_a_job_that_waited_for_days_before_it_fell_due_is_not_dead_at_first_s
 
 
 @pytest.mark.parametrize("queues", [{"default": None}, {"default": 2}])
-def test_a_token_that_is_none_of_ours_stops_nobody(database, store, queues):
+def test_a_token_that_is_none_of_ours_stops_no_worker(database, store, queues):
     """D18: the row is set aside by the watchdog, its neighbours run."""
     damaged, sound = (
         enqueue(store, task="double", args='{"number": 1}'),

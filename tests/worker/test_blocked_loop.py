@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from faultline.store import calls
-from faultline.worker.board import Board
-from faultline.worker.guardian import STILL_SECONDS, Guardian, end_group
-from faultline.worker.pulse import in_frozen_cgroup
+from faultline.worker.heartbeat.child_guard import STILL_SECONDS, ChildGuard, end_group
+from faultline.worker.heartbeat.lease_table import LeaseTable
+from faultline.worker.heartbeat.liveness import in_frozen_cgroup
 from tests.support import enqueue, outcomes, state_of
 from tests.worker import children_app as shop
-from tests.worker.harness import eventually, hand_of, is_alive, quick, short, working
+from tests.worker.harness import attempt_of, eventually, is_alive, quick, short, working
 from tests.worker.test_children_killed import notes, pid_of
 from tests.worker.test_pacemaker import lease, write
 
@@ -100,8 +100,8 @@ def test_a_child_that_the_pacemaker_ended_is_no_crash_of_its_job(database, store
     job = enqueue(store, task="spin")
 
     with working(database, *shop.app.registry, config=quick(jobs_max=1)) as worker:
-        pid, hand = pid_of(database, job), hand_of(worker, job)
-        worker.worker._shelf.board.end_child(hand.slot, hand.generation, "not_renewed")
+        pid, attempt = pid_of(database, job), attempt_of(worker, job)
+        worker.worker._state.lease_table.end_child(attempt.slot, attempt.generation, "not_renewed")
         end_group(pid, os.getpid())
         eventually(lambda: outcomes(store, job))
 
@@ -109,7 +109,7 @@ def test_a_child_that_the_pacemaker_ended_is_no_crash_of_its_job(database, store
     assert store.run(calls.get(job)).crashes == 0
 
 
-# the guardian and the cgroup, by themselves
+# ChildGuard and the cgroup, by themselves
 
 
 @pytest.fixture
@@ -122,21 +122,23 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def board() -> Iterator[Board]:
-    made = Board.make(1)
+def lease_table() -> Iterator[LeaseTable]:
+    made = LeaseTable.make(1)
     yield made
     made.close()
 
 
-def on_board(board: Board, pid: int, ends_in: float = 600.0, lease_for: float = 600.0) -> tuple[int, int]:
+def on_board(
+    lease_table: LeaseTable, pid: int, ends_in: float = 600.0, lease_for: float = 600.0
+) -> tuple[int, int]:
     """A job in a child process, as the worker writes it down."""
     now = time.monotonic()
-    slot, generation = write(board, lease(1)._replace(lease_for=lease_for, taken_at=now))
-    board.name_child(slot, generation, pid, now + ends_in)
+    slot, generation = write(lease_table, lease(1)._replace(lease_for=lease_for, taken_at=now))
+    lease_table.name_child(slot, generation, pid, now + ends_in)
     return slot, generation
 
 
-def looks(board: Board, guardian: Guardian, times: int = 3) -> None:
+def looks(lease_table: LeaseTable, guardian: ChildGuard, times: int = 3) -> None:
     """So many looks in a row, the last of them well after the first."""
     for _ in range(times):
         guardian.look()
@@ -145,44 +147,47 @@ def looks(board: Board, guardian: Guardian, times: int = 3) -> None:
 
 
 @pytest.mark.parametrize("word", ["lost", "cancel"])
-def test_a_child_whose_job_is_no_longer_ours_is_ended(board, sleeper, word):
-    guardian, at = Guardian(board, 600.0, os.getpid()), on_board(board, sleeper.pid)
-    board.say(*at, 0.0, word)
+def test_a_child_whose_job_is_no_longer_ours_is_ended(lease_table, sleeper, word):
+    guardian, at = ChildGuard(lease_table, 600.0, os.getpid()), on_board(lease_table, sleeper.pid)
+    lease_table.say(*at, 0.0, word)
 
-    looks(board, guardian)
+    looks(lease_table, guardian)
 
     assert sleeper.wait(30) == -signal.SIGKILL
-    assert board.ended_for(*at) == word
+    assert lease_table.ended_for(*at) == word
 
 
 @pytest.mark.parametrize(("ends_in", "lease_for", "why"), [(-1, 600, "timeout"), (600, 0.1, "not_renewed")])
-def test_a_child_that_has_no_time_left_is_ended(board, sleeper, ends_in, lease_for, why):
-    guardian = Guardian(board, 600.0, os.getpid())
-    at = on_board(board, sleeper.pid, ends_in, lease_for)
+def test_a_child_that_has_no_time_left_is_ended(lease_table, sleeper, ends_in, lease_for, why):
+    guardian = ChildGuard(lease_table, 600.0, os.getpid())
+    at = on_board(lease_table, sleeper.pid, ends_in, lease_for)
 
-    looks(board, guardian)
+    looks(lease_table, guardian)
 
     assert sleeper.wait(30) == -signal.SIGKILL
-    assert board.ended_for(*at) == why
+    assert lease_table.ended_for(*at) == why
 
 
-def test_while_the_loop_turns_it_ends_its_children_itself(board, sleeper):
-    guardian, at = Guardian(board, 600.0, os.getpid()), on_board(board, sleeper.pid, ends_in=-1)
+def test_while_the_loop_turns_it_ends_its_children_itself(lease_table, sleeper):
+    guardian, at = ChildGuard(lease_table, 600.0, os.getpid()), on_board(lease_table, sleeper.pid, ends_in=-1)
 
     for _ in range(5):
-        board.tick(600.0)
+        lease_table.tick(600.0)
         guardian.look()  # this look sees a tick; the next sees none, which may be its own late waking
         guardian.look()
 
     assert sleeper.poll() is None
-    assert board.ended_for(*at) is None
+    assert lease_table.ended_for(*at) is None
 
 
-def test_a_child_with_time_left_is_left_alone(board, sleeper):
-    guardian, at = Guardian(board, 600.0, os.getpid()), on_board(board, sleeper.pid, lease_for=1.0)
-    board.say(*at, time.monotonic() + 600, "held")
+def test_a_child_with_time_left_is_left_alone(lease_table, sleeper):
+    guardian, at = (
+        ChildGuard(lease_table, 600.0, os.getpid()),
+        on_board(lease_table, sleeper.pid, lease_for=1.0),
+    )
+    lease_table.say(*at, time.monotonic() + 600, "held")
 
-    looks(board, guardian)
+    looks(lease_table, guardian)
 
     assert sleeper.poll() is None
 

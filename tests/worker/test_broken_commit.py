@@ -137,7 +137,7 @@ def test_a_failure_cut_on_its_way_is_recorded_once(database, store, proxy, when)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_claim_cut_on_its_way_strands_nobody(database, store, proxy, when):
+def test_a_claim_cut_on_its_way_strands_no_job(database, store, proxy, when):
     """Rule 3: the worker asks again with the same claim id, and the jobs it was granted come back to it."""
     ids = store.run(calls.enqueue_many([new_job(task="nothing", max_attempts=1)] * 3))
     proxy.cut("faultline.claim(", when)

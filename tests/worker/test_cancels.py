@@ -28,7 +28,7 @@ def test_a_cancelled_jobs_handler_is_stopped_long_before_the_next_beat(database,
     job = enqueue(store, task="nap")
     app = Faultline(database)
     with working(database, sleeper.nap, config=quick(lease_for=timedelta(minutes=30))) as worker:
-        eventually(lambda: worker.worker._shelf.listening and list(worker.worker._shelf.running))
+        eventually(lambda: worker.worker._state.listening and list(worker.worker._state.running))
         app.cancel(job)
         assert sleeper.stopped.wait(PATIENCE)
     app.close()
@@ -36,7 +36,7 @@ def test_a_cancelled_jobs_handler_is_stopped_long_before_the_next_beat(database,
     assert outcomes(store, job) == ["cancelled"]
 
 
-def test_news_of_a_job_that_was_not_cancelled_stops_nobody(database, store):
+def test_news_of_a_job_that_was_not_cancelled_stops_no_handler(database, store):
     """The beat has the last word: after it the job still runs, and its lease is still ours."""
     sleeper, other = Nap(), Nap()
 
@@ -46,7 +46,7 @@ def test_news_of_a_job_that_was_not_cancelled_stops_nobody(database, store):
     job = enqueue(store, task="nap")
     cancelled = enqueue(store, task="nap_too")
     with working(database, sleeper.nap, nap_too, config=quick(lease_for=timedelta(minutes=30))) as worker:
-        eventually(lambda: worker.worker._shelf.listening and len(worker.worker._shelf.running) == 2)
+        eventually(lambda: worker.worker._state.listening and len(worker.worker._state.running) == 2)
         store.run(calls.cancel(cancelled), calls.wake_cancelled([job, cancelled]))
         assert other.stopped.wait(PATIENCE)  # so the other was asked about as well
         assert not sleeper.stopped.is_set()

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from faultline.client import Faultline, Task
+from faultline.app import Faultline
+from faultline.client import Task
 from faultline.config import Settings, WorkerConfig
 from faultline.errors import ConfigError
 from faultline.store import calls
 from faultline.task import Registry, TaskSpec, spec_of
-from faultline.worker import children
+from faultline.worker.processes import child_pool
 from faultline.worker.worker import Worker
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
@@ -252,7 +253,7 @@ def test_a_script_that_starts_its_worker_unasked_does_not_start_workers_in_child
     script.write_text(
         "import asyncio\n"
         "from faultline import Faultline, WorkerConfig\n"
-        "from faultline.running import work\n"
+        "from faultline.worker_runtime import work\n"
         "app = Faultline()\n"
         "@app.task(run='process')\ndef only() -> None: ...\n"
         "asyncio.run(work(app.registry, app.settings, WorkerConfig(), stop_after=1))\n"
@@ -272,7 +273,7 @@ def test_a_script_may_hold_the_handlers_of_its_own_worker(database, store, tmp_p
         "import asyncio, os\n"
         "from dataclasses import dataclass\n"
         "from faultline import Faultline, WorkerConfig\n"
-        "from faultline.running import work\n"
+        "from faultline.worker_runtime import work\n"
         "app = Faultline()\n"
         "@dataclass\nclass Order:\n    id: int\n"
         "@app.task(run='process')\ndef only(order: Order) -> dict:\n"
@@ -335,7 +336,7 @@ def test_no_more_children_than_allowed_run_at_once(database, store):
 
 
 def test_a_child_with_nothing_to_do_is_let_go_after_a_while(database, store, monkeypatch):
-    monkeypatch.setattr(children, "IDLE_FOR", 0.2)
+    monkeypatch.setattr(child_pool, "IDLE_FOR", 0.2)
     with working(database, *shop.app.registry):
         job = enqueue(store, task="pid")
         pid = eventually(lambda: result_of(store, job))
@@ -379,7 +380,7 @@ def test_a_child_that_cannot_be_started_costs_no_attempt(database, store, monkey
 def run_without_pacemaker(database: str, store: Any, monkeypatch: Any) -> int:
     async def nothing(self: Any) -> None: ...
 
-    monkeypatch.setattr("faultline.worker.companion.Companion.start", nothing)
+    monkeypatch.setattr("faultline.worker.heartbeat.pacemaker_process.PacemakerProcess.start", nothing)
     return run(database, store, shop.pid)
 
 
@@ -391,7 +392,7 @@ def test_log_lines_and_prints_of_a_child_appear_as_the_workers_do(database, stor
     script.write_text(
         "import asyncio\n"
         "from faultline import WorkerConfig\n"
-        "from faultline.running import work\n"
+        "from faultline.worker_runtime import work\n"
         "from faultline.telemetry import configure_logging\n"
         "from tests.worker.children_app import app\n"
         "if __name__ == '__main__':\n"

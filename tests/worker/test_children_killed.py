@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from faultline.store import calls
-from faultline.worker import children, ward
+from faultline.worker.processes import child_handle, child_pool
 from tests.support import TAKE_OVER, enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
+from tests.worker.harness import attempt_of, eventually, execute, is_alive, quick, rows, working
 from tests.worker.harness import children as processes_of
-from tests.worker.harness import eventually, execute, hand_of, is_alive, quick, rows, working
 
 LEASED = quick(lease_for=timedelta(seconds=3))
 LEASED_ONE = quick(lease_for=timedelta(seconds=3), jobs_max=1)
@@ -40,7 +40,7 @@ def test_at_its_deadline_a_handler_is_killed_and_its_attempt_has_failed(database
     with working(database, *shop.app.registry) as worker:
         pid = pid_of(database, job)
         assert is_alive(pid)
-        hand_of(worker, job).timeout_at = 0.0
+        attempt_of(worker, job).timeout_at = 0.0
         eventually(lambda: not is_alive(pid))
         eventually(lambda: outcomes(store, job))
 
@@ -188,7 +188,7 @@ def test_no_other_job_is_hurt_when_a_process_dies(database, store):
 
 
 def test_a_handler_that_looks_at_job_lost_ends_by_itself_and_keeps_its_process(database, store, monkeypatch):
-    monkeypatch.setattr(ward, "STOP_WAIT", 30.0)
+    monkeypatch.setattr(child_handle, "STOP_WAIT", 30.0)
     job = enqueue(store, task="polite")
 
     with working(database, *shop.app.registry, config=LEASED_ONE):
@@ -202,7 +202,7 @@ def test_a_handler_that_looks_at_job_lost_ends_by_itself_and_keeps_its_process(d
 
 
 def test_an_async_handler_is_cancelled_before_it_is_killed(database, store, monkeypatch):
-    monkeypatch.setattr(ward, "STOP_WAIT", 30.0)
+    monkeypatch.setattr(child_handle, "STOP_WAIT", 30.0)
     job = enqueue(store, task="polite_async")
 
     with working(database, *shop.app.registry, config=LEASED_ONE):
@@ -215,7 +215,7 @@ def test_an_async_handler_is_cancelled_before_it_is_killed(database, store, monk
 
 def test_a_job_that_waits_long_for_a_child_is_given_back_with_its_attempt(database, store, monkeypatch):
     """Its time runs: were it begun at last, it would be killed for having waited."""
-    monkeypatch.setattr(children, "WAIT_SHARE", 0.3 / 3600)
+    monkeypatch.setattr(child_pool, "WAIT_SHARE", 0.3 / 3600)
     config = quick(lease_for=timedelta(seconds=3), jobs_max=2, children_max=1)
     with working(database, *shop.app.registry, config=config):
         first = enqueue(store, task="spin")
@@ -264,7 +264,7 @@ def test_a_signal_to_every_process_of_a_service_lets_the_handler_finish(database
     job = enqueue(store, task="nap", args='{"seconds": 2}')
     eventually(lambda: notes(database, job))
     (child,) = eventually(
-        lambda: [pid for pid in processes_of(process.pid) if b"worker.child" in _command(pid)]
+        lambda: [pid for pid in processes_of(process.pid) if b"child_main" in _command(pid)]
     )
 
     os.kill(child, signal.SIGTERM)

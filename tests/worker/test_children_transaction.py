@@ -13,10 +13,10 @@ import pytest
 from psycopg import IsolationLevel
 
 from faultline.store import calls
-from faultline.worker import ward
+from faultline.worker.processes import child_handle
 from tests.support import enqueue, outcomes, state_of
 from tests.worker import children_app as shop
-from tests.worker.harness import drain, eventually, hand_of, is_alive, quick, rows, short, working
+from tests.worker.harness import attempt_of, drain, eventually, is_alive, quick, rows, short, working
 
 TRANSACTIONS = (
     "select count(distinct xmin::text) from"
@@ -81,7 +81,7 @@ def test_a_process_that_dies_after_its_commit_has_succeeded(database, store, cap
 
 
 def test_a_process_that_dies_before_it_can_tell_of_its_commit_has_succeeded(database, store, caplog):
-    """Nobody has heard of the commit; the rows know."""
+    """No reply told the worker of the commit; the rows know."""
     caplog.set_level(logging.DEBUG, "faultline.events")
     job = enqueue(store, task="write", args='{"then": "die unheard"}')
 
@@ -110,7 +110,7 @@ def test_a_handler_killed_after_its_commit_has_succeeded(database, store):
     with working(database, *shop.app.registry) as worker:
         eventually(lambda: "committed" in notes(database, job))
         pid = int(notes(database, job)[0])
-        hand_of(worker, job).timeout_at = 0.0
+        attempt_of(worker, job).timeout_at = 0.0
         eventually(lambda: not is_alive(pid))
 
     assert effects(database) == ["written"]
@@ -150,13 +150,13 @@ def stuck_in_its_commit(database: str, job: int) -> Iterator[tuple[int, psycopg.
 
 
 def test_a_deadline_that_falls_into_the_commit_does_not_cut_it_short(database, store):
-    """The child has been told that it may commit: from there on the database answers, and nobody kills it."""
+    """The child was told that it may commit: from there on the database answers, and no kill follows."""
     job = enqueue(store, task="write")
     with working(database, *shop.app.registry) as worker:
         with stuck_in_its_commit(database, job) as (pid, blocker):
-            hand = hand_of(worker, job)
-            hand.timeout_at = 0.0
-            eventually(lambda: hand.stopping == "timeout")
+            attempt = attempt_of(worker, job)
+            attempt.timeout_at = 0.0
+            eventually(lambda: attempt.stopping == "timeout")
             time.sleep(1)  # for as long as it may take to be killed by mistake
             assert is_alive(pid)
             blocker.rollback()
@@ -167,11 +167,11 @@ def test_a_deadline_that_falls_into_the_commit_does_not_cut_it_short(database, s
 
 
 def test_a_commit_that_is_never_answered_is_given_up_and_the_rows_are_asked(database, store, monkeypatch):
-    monkeypatch.setattr(ward, "COMMIT_WAIT", 1.0)
+    monkeypatch.setattr(child_handle, "COMMIT_WAIT", 1.0)
     job = enqueue(store, task="write")
     with working(database, *shop.app.registry) as worker:
         with stuck_in_its_commit(database, job) as (pid, blocker):
-            hand_of(worker, job).timeout_at = 0.0
+            attempt_of(worker, job).timeout_at = 0.0
             eventually(lambda: not is_alive(pid))
             assert state_of(store, job) == "running"
             blocker.rollback()

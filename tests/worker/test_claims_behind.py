@@ -5,7 +5,7 @@ import contextlib
 import gc
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import psycopg
@@ -16,30 +16,29 @@ from faultline.config import WorkerConfig
 from faultline.errors import FaultlineError, ServerUnavailable
 from faultline.job import Job
 from faultline.store import calls
-from faultline.store.line import Early, Line
-from faultline.worker.asking import Claim
-from faultline.worker.feeder import Feeder
-from faultline.worker.memory import Memory
-from faultline.worker.outage import Outage
-from faultline.worker.shelf import Shelf
+from faultline.store.session import DbSession, PipelinedCall
+from faultline.worker.backend import ClaimParams
+from faultline.worker.claiming.claim_request import ClaimReceiver, ClaimRequest
+from faultline.worker.claiming.lane_cursors import LaneCursors
+from faultline.worker.state import WorkerState
 from tests.support import LEASE, StillTime, enqueue, new_job, still_time
 from tests.support_proxy import Proxy
-from tests.worker.harness import drain, quick, registry
+from tests.worker.harness import claimer_of, drain, quick
 
 SOON = 10.0
 
 
 @pytest.fixture
-def shelf() -> Iterator[Shelf]:
-    shelf = Shelf(WorkerConfig(jobs_max=10, buffer_max=2000))
-    yield shelf
-    shelf.board.close()
+def state() -> Iterator[WorkerState]:
+    state = WorkerState(WorkerConfig(jobs_max=10, buffer_max=2000))
+    yield state
+    state.lease_table.close()
 
 
 @pytest.fixture
-def clock(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> StillTime:
+def clock(state: WorkerState, monkeypatch: pytest.MonkeyPatch) -> StillTime:
     clock = still_time(monkeypatch)
-    shelf._measured, shelf._idle_since = (clock.now, 0), None
+    state._measured, state._idle_since = (clock.now, 0), None
     return clock
 
 
@@ -48,7 +47,9 @@ LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio"
 
 @pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("faultline.store.lean.LOOK_AGAIN_SECONDS", 60.0)  # nobody is saved by looking again
+    monkeypatch.setattr(
+        "faultline.store.driver.async_connection.LOOK_AGAIN_SECONDS", 60.0
+    )  # a second look saves no call
     return request.param
 
 
@@ -57,19 +58,38 @@ def claim(room: int = 1, queue: str = "default") -> Any:
 
 
 def nobody_is_there() -> Any:
-    return claim(queue="nobody-is-here")
+    return claim(queue="nobody_is_here")
+
+
+def params(room: int) -> ClaimParams:
+    return ClaimParams(uuid4(), ["default"], room)
+
+
+class Received:
+    """Keeps what a claim delivers."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+
+    def receive(self, request: ClaimRequest, rows: list[Any]) -> None:
+        self.rows += rows
+
+
+def request(room: int, receiver: ClaimReceiver) -> ClaimRequest:
+    """A claim over a connection that never answers."""
+    return ClaimRequest(cast(Any, Carries()), params(room), LaneCursors(), receiver)
 
 
 class Taken:
     """Keeps what came, in its order; with links, another call is sent from there."""
 
-    def __init__(self, line: Line, links: int = 0) -> None:
+    def __init__(self, line: DbSession, links: int = 0) -> None:
         self.line = line
         self.links = links
-        self.sent: list[Early] = []
+        self.sent: list[PipelinedCall] = []
         self.came: list[int] = []
 
-    def send(self, call: Any = None) -> Early:
+    def send(self, call: Any = None) -> PipelinedCall:
         early = self.line.early(call or claim())
         assert early is not None
         early.send(self)
@@ -86,7 +106,7 @@ class Taken:
 
 @contextlib.asynccontextmanager
 async def connected(database: str) -> Any:
-    line = Line(database)
+    line = DbSession(database)
     await line.run(nobody_is_there())
     try:
         async with asyncio.timeout(SOON):
@@ -97,7 +117,7 @@ async def connected(database: str) -> Any:
 
 @contextlib.contextmanager
 def locked(database: str) -> Iterator[None]:
-    """Whoever claims has to wait."""
+    """A claim has to wait."""
     with psycopg.connect(database) as other:
         other.execute("lock table faultline.active in access exclusive mode")
         yield
@@ -121,7 +141,7 @@ def test_calls_are_sent_before_the_first_is_answered_and_answered_in_their_order
     run(ask())
 
 
-def test_whoever_comes_behind_them_in_the_ordinary_way_waits_for_the_last(database, store, run):
+def test_an_ordinary_call_behind_them_waits_for_the_last(database, store, run):
     jobs = [enqueue(store, task="work") for _ in range(3)]
 
     async def ask() -> None:
@@ -180,7 +200,7 @@ def test_what_is_refused_is_no_matter_of_those_behind_it(database, store, run):
     run(ask())
 
 
-def test_nobody_hears_the_reply_to_another(database, store, run):
+def test_no_call_hears_the_reply_to_another(database, store, run):
     """When one is given up its reply is still to come, and the next would take it for its own."""
     enqueue(store, task="work")
 
@@ -188,8 +208,8 @@ def test_nobody_hears_the_reply_to_another(database, store, run):
         taken: list[Any] = []
         async with connected(database) as line:
             spoken = line._conn.spoken
-            first, *others = [line._conn.say(spoken.put_down(claim()), taken.append) for _ in range(3)]
-            time.sleep(0.2)  # noqa: ASYNC251 - all are answered before anybody had a turn to read
+            first, *others = [line._conn.say(spoken.prepare(claim()), taken.append) for _ in range(3)]
+            time.sleep(0.2)  # noqa: ASYNC251 - all are answered before any task had a turn to read
             first.close()
             for other in others:
                 with pytest.raises(psycopg.OperationalError):
@@ -241,9 +261,9 @@ def test_a_server_that_goes_away_is_told_to_all_of_them(database, store, db, run
 
 
 @LOOPS
-def test_a_line_that_was_reset_while_nobody_spoke_is_another_when_it_is_spoken_over_again(database, run):
+def test_a_line_that_was_reset_while_idle_is_opened_again_for_the_next_call(database, run):
     async def ask(proxy: Proxy) -> None:
-        line = Line(proxy.dsn)
+        line = DbSession(proxy.dsn)
         async with asyncio.timeout(SOON):
             await line.run_in_line(nobody_is_there())
             for _ in range(3):
@@ -316,13 +336,13 @@ def test_batches_are_run_one_behind_the_other(database, store, run):
 
 def test_a_drain_claims_ahead_and_does_all_in_line(database, store, monkeypatch):
     under_way: list[int] = []
-    send = Early.send
+    send = PipelinedCall.send
 
-    def told_of(self: Early, taker: Any = None) -> None:
+    def told_of(self: PipelinedCall, taker: Any = None) -> None:
         send(self, taker)
         under_way.append(self.conn.spoken._in_line)
 
-    monkeypatch.setattr(Early, "send", told_of)
+    monkeypatch.setattr(PipelinedCall, "send", told_of)
     done: list[int] = []
 
     async def work(job: Job) -> None:
@@ -344,9 +364,9 @@ class EarlyClaim:
 
 
 class Carries:
-    """A line that sends whatever it is told to, and is never answered."""
+    """A backend that sends each claim that is prepared, and is never answered."""
 
-    def early(self, call: Any) -> Any:
+    def prepare_claim(self, params: ClaimParams) -> Any:
         return EarlyClaim()
 
 
@@ -359,32 +379,32 @@ class Carries:
 )  # fmt: skip
 def test_claims_under_way_count_for_the_room_that_is_left(monkeypatch, buffer_max, asked, rooms):
     still_time(monkeypatch)  # else the rate is measured anew where the machine takes its time
-    shelf = Shelf(WorkerConfig(jobs_max=1, buffer_max=buffer_max))
-    shelf._rate = 1e6
+    state = WorkerState(WorkerConfig(jobs_max=1, buffer_max=buffer_max))
+    state._rate = 1e6
 
     async def ask() -> list[int]:
-        feeder = Feeder(shelf, Carries(), registry(), Outage(15.0), 1, None, None)  # type: ignore[arg-type]
+        claimer = claimer_of(state, Carries())
         for room in asked:  # and not answered yet
-            feeder._ahead.append(Claim(Carries(), shelf, Memory(), room, lambda *_: None, lambda: None))  # type: ignore[arg-type]
-        feeder._follow()
-        feeder._follow()
-        return [claim.room for claim in feeder._ahead]
+            claimer._ahead.append(request(room, claimer))
+        claimer._follow()
+        claimer._follow()
+        return [claim.room for claim in claimer._ahead]
 
     try:
         assert asyncio.run(ask()) == rooms
     finally:
-        shelf.board.close()
+        state.lease_table.close()
 
 
 def test_what_a_claim_behind_others_stepped_over_is_claimed_next(monkeypatch):
     """It began where the one before it would have ended, had no urgent jobs come between."""
     still_time(monkeypatch)
-    shelf, begun = Shelf(WorkerConfig(jobs_max=1, buffer_max=3000)), []
-    shelf._rate = 1e6
+    state, begun = WorkerState(WorkerConfig(jobs_max=1, buffer_max=3000)), []
+    state._rate = 1e6
 
     class Told(Carries):
-        def early(self, call: Any) -> Any:
-            begun.append(call.args["places"].values)
+        def prepare_claim(self, params: ClaimParams) -> Any:
+            begun.append(list(params.begins.values()))
             return EarlyClaim()
 
     def rows(lane: int, places: range) -> list[Any]:
@@ -394,13 +414,13 @@ def test_what_a_claim_behind_others_stepped_over_is_claimed_next(monkeypatch):
         ]
 
     async def ask() -> None:
-        feeder = Feeder(shelf, Told(), registry(), Outage(15.0), 1, None, None)  # type: ignore[arg-type]
-        memory = feeder._memories[""]
+        claimer = claimer_of(state, Told())
+        memory = claimer._cursors[""]
         memory.begins()
         for place in (500, 1000, 1500, 2000):
             memory.took([(*[None] * 13, 1, place)], is_full=True)
-        feeder._follow()
-        urgent, behind = feeder._ahead
+        claimer._follow()
+        urgent, behind = claimer._ahead
         urgent.take(rows(2, range(500)))
         behind.take(rows(1, range(2501, 3001)))
 
@@ -409,16 +429,17 @@ def test_what_a_claim_behind_others_stepped_over_is_claimed_next(monkeypatch):
         assert begun[:2] == [[2001], [2501]]
         assert begun[-1] == [2001, 500]
     finally:
-        shelf.board.close()
+        state.lease_table.close()
 
 
-def test_a_claim_that_is_sent_behind_others_knows_that_something_is_coming(shelf):
-    """Though those jobs are not on the board yet: what is given back of them it has not seen."""
+def test_a_claim_that_is_sent_behind_others_knows_that_something_is_coming(state):
+    """The lease table does not have those jobs yet: the request has not seen what is given back of them."""
 
-    async def ask() -> Claim:
-        follower = Claim(Carries(), shelf, Memory(), 5, lambda *_: None, lambda: None)  # type: ignore[arg-type]
-        assert follower.put_down(claim(5), {})
-        follower.send(coming=5)
+    async def ask() -> ClaimRequest:
+        claimer = claimer_of(state, Carries())
+        follower = request(5, claimer)
+        assert follower.prepare()
+        claimer._send(follower, coming=5)
         return follower
 
     follower = asyncio.run(ask())
@@ -426,64 +447,63 @@ def test_a_claim_that_is_sent_behind_others_knows_that_something_is_coming(shelf
     assert not follower.had_none
 
 
-def test_a_claim_that_was_taken_is_not_asked_again_though_its_line_broke(shelf):
-    """Asked again it might be granted other jobs, which nobody would take."""
-    taken: list[Any] = []
+def test_a_claim_that_was_taken_is_not_asked_again_though_its_line_broke():
+    """A second request might bring other jobs, which no worker would take."""
+    received = Received()
+    granted = request(5, received)
+    granted.take([(7, *[0] * 6, "{}", *[0] * 11)])
 
-    async def ask() -> list[Any]:
-        granted = Claim(Carries(), shelf, Memory(), 5, lambda *row: taken.append(row), lambda: None)  # type: ignore[arg-type]
-        granted.take([(7, *[0] * 18)])
-        return await granted.ask(claim(5))
+    asyncio.run(granted.ask())
 
-    assert [row[0] for row in asyncio.run(ask())] == [7]
-    assert len(taken) == 1
-
-
-def test_jobs_that_are_coming_count_as_if_they_were_there(shelf, clock):
-    shelf._rate = 1e6  # as fast as can be: the buffer is what bounds
-
-    assert shelf.wanted() == 500
-    assert shelf.wanted(coming=1000) == 500
-    assert shelf.wanted(coming=1501) == 0
-    shelf.left = 700
-    assert shelf.wanted(coming=500) == 200
-    assert shelf.wanted(coming=700) == 0
+    assert [row[0] for row in received.rows] == [7]
+    assert granted.found_jobs
 
 
-async def rest(shelf: Shelf, clock: StillTime, pause: float, polls: int) -> None:
-    """Two runners wait for jobs; the feeder looks some times, and then they come."""
-    waiting = [asyncio.create_task(shelf.until_filled()) for _ in range(2)]
+def test_jobs_that_are_coming_count_as_if_they_were_there(state, clock):
+    state._rate = 1e6  # as fast as can be: the buffer is what bounds
+
+    assert state.wanted() == 500
+    assert state.wanted(coming=1000) == 500
+    assert state.wanted(coming=1501) == 0
+    state.left = 700
+    assert state.wanted(coming=500) == 200
+    assert state.wanted(coming=700) == 0
+
+
+async def rest(state: WorkerState, clock: StillTime, pause: float, polls: int) -> None:
+    """Two runners wait for jobs; the claimer looks some times, and then they come."""
+    waiting = [asyncio.create_task(state.until_filled()) for _ in range(2)]
     await asyncio.sleep(0)
     for _ in range(polls):
         clock.now += pause / polls
-        shelf.wanted()
+        state.wanted()
     clock.now += 0 if polls else pause
-    shelf.go_on_measuring()
-    shelf.go_on_measuring()  # and more of them, before a runner had its turn
+    state.go_on_measuring()
+    state.go_on_measuring()  # and more of them, before a runner had its turn
     for each in waiting:
         each.cancel()
 
 
-def test_the_time_a_worker_waits_for_its_claims_does_not_count_against_its_runners(shelf, clock):
+def test_the_time_a_worker_waits_for_its_claims_does_not_count_against_its_runners(state, clock):
     for _ in range(20):
         clock.now += 0.01
-        shelf.finished_count += 100
-        asyncio.run(rest(shelf, clock, 0.02, polls=0))
-        shelf.wanted()
+        state.finished_count += 100
+        asyncio.run(rest(state, clock, 0.02, polls=0))
+        state.wanted()
 
-    assert shelf._rate == pytest.approx(10_000)
+    assert state._rate == pytest.approx(10_000)
 
 
-def test_nor_is_a_worker_taken_for_fast_because_it_was_idle_for_long(shelf, clock):
+def test_nor_is_a_worker_taken_for_fast_because_it_was_idle_for_long(state, clock):
     for _ in range(3):
-        asyncio.run(rest(shelf, clock, 600.0, polls=5))
-        assert shelf._measured[0] <= clock.now
+        asyncio.run(rest(state, clock, 600.0, polls=5))
+        assert state._measured[0] <= clock.now
         for _ in range(20):
             clock.now += 0.02
-            shelf.finished_count += 1
-            assert shelf.wanted() <= 20
+            state.finished_count += 1
+            assert state.wanted() <= 20
 
-    assert shelf._rate == pytest.approx(50)
+    assert state._rate == pytest.approx(50)
 
 
 def test_a_claim_is_forgotten_when_its_jobs_are_taken(database, store):
@@ -497,7 +517,7 @@ def test_a_claim_is_forgotten_when_its_jobs_are_taken(database, store):
     gc.disable()
     try:
         drain(database, work)
-        kept = sum(isinstance(each, Claim) for each in gc.get_objects())
+        kept = sum(isinstance(each, ClaimRequest) for each in gc.get_objects())
     finally:
         gc.enable()
 

@@ -74,7 +74,7 @@ def test_a_queue_never_runs_more_than_its_limit(database, store):
 
 
 def test_a_queue_at_its_limit_goes_on_as_soon_as_it_has_room(database, store):
-    """An ended job leaves room, and that is a reason to look again: nobody waits for the poll."""
+    """An ended job leaves room, and that is a reason to look again: the worker does not wait for the poll."""
 
     async def work() -> None:
         await asyncio.sleep(0.001)
@@ -172,14 +172,14 @@ def test_jobs_with_a_short_lease_of_their_own_keep_it(database, store):
         await asyncio.sleep(2)
 
     with working(database, work) as worker:
-        eventually(lambda: worker.worker._shelf.board.turns())
+        eventually(lambda: worker.worker._state.lease_table.turns())
         job = enqueue(store, task="work", lease_for=timedelta(seconds=1))
         eventually(lambda: outcomes(store, job))
 
     assert outcomes(store, job) == ["succeeded"]
 
 
-def test_d11_a_table_locked_for_long_costs_nobody_anything(database, store):
+def test_d11_a_table_locked_for_long_costs_no_attempt(database, store):
     """A bad migration: claims, beats and settlings run into the lock timeout, and are tried again."""
     name = conninfo_to_dict(database)["dbname"]
     execute(database, f'alter database "{name}" set lock_timeout = 50')

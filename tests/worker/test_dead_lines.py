@@ -33,8 +33,8 @@ def test_a_handler_in_its_block_gets_out_though_the_line_is_dead(
         eventually(place.exists)
         proxy.hold()
         assert worker.worker is not None
-        shelf = worker.worker._shelf
-        eventually(lambda: not shelf.running and not shelf.abandoned, patience=OUT_WITHIN)
+        state = worker.worker._state
+        eventually(lambda: not state.running and not state.abandoned, patience=OUT_WITHIN)
         if name not in CHILDREN:
             assert place.read_text().split() == ["in", "out"]
         proxy.flow()

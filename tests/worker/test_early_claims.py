@@ -15,12 +15,12 @@ from faultline.config import WorkerConfig
 from faultline.errors import ServerUnavailable
 from faultline.job import Job
 from faultline.store import calls
-from faultline.store.line import Early, Line
-from faultline.worker.feeder import Feeder
-from faultline.worker.outage import Outage
-from faultline.worker.shelf import Shelf
+from faultline.store.session import DbSession, PipelinedCall
+from faultline.worker.backend import ClaimParams
+from faultline.worker.claiming.claimer import Claimer
+from faultline.worker.state import WorkerState
 from tests.support import LEASE, enqueue, state_of
-from tests.worker.harness import eventually, quick, registry, working
+from tests.worker.harness import claimer_of, eventually, quick, working
 
 SOON = 5.0
 
@@ -35,24 +35,24 @@ def succeeded(store: Any, job: int) -> bool:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each early claim was sent, in the moment somebody said so."""
+    """Whether each early claim was sent, at the moment of the wake-up."""
     told: list[bool] = []
-    send = Early.send
+    send = PipelinedCall.send
 
-    def told_of(self: Early) -> None:
+    def told_of(self: PipelinedCall) -> None:
         send(self)
         told.append(self.was_sent)
 
-    monkeypatch.setattr(Early, "send", told_of)
+    monkeypatch.setattr(PipelinedCall, "send", told_of)
     return told
 
 
 def test_the_wake_up_sends_the_claim(database, store, sent):
     config = quick(poll_every=timedelta(minutes=1), idle_poll_every=timedelta(minutes=1))
     with working(database, work, config=config, watchdog=False) as idle:
-        eventually(lambda: idle.worker._shelf.eager is not None)
+        eventually(lambda: idle.worker._claimer._prepared is not None)
         for _ in range(5):
-            eventually(lambda: idle.worker._shelf.eager is not None)
+            eventually(lambda: idle.worker._claimer._prepared is not None)
             job = enqueue(store, task="work")
             store.run(calls.wake("default"))
             eventually(partial(succeeded, store, job), 20)
@@ -61,18 +61,18 @@ def test_the_wake_up_sends_the_claim(database, store, sent):
 
 
 class Claims:
-    """A line whose early claims are answered when a test says so."""
+    """A backend whose prepared claims are answered when a test says so."""
 
     def __init__(self, *replies: asyncio.Future[list[Any]]) -> None:
         self.replies = list(replies)
         self.asked = 0
         self.under_way = asyncio.Event()
 
-    async def fetch(self, call: Any, taker: Any = None) -> list[Any]:
+    async def claim(self, params: ClaimParams, handler: Any) -> None:
         self.asked += 1
-        return []
+        handler.take([])
 
-    def early(self, call: Any) -> Any:
+    def prepare_claim(self, params: ClaimParams) -> Any:
         return EarlyClaim(self, self.replies.pop(0)) if self.replies else None
 
 
@@ -92,63 +92,59 @@ class EarlyClaim:
 
 
 @pytest.fixture
-def shelf() -> Iterator[Shelf]:
+def state() -> Iterator[WorkerState]:
     minute = timedelta(minutes=1)
-    shelf = Shelf(WorkerConfig(poll_every=minute, idle_poll_every=minute))
-    shelf.listening = True
-    yield shelf
-    shelf.board.close()
+    state = WorkerState(WorkerConfig(poll_every=minute, idle_poll_every=minute))
+    state.listening = True
+    yield state
+    state.lease_table.close()
 
 
-def feeder_of(shelf: Shelf, line: Claims) -> Feeder:
-    return Feeder(shelf, line, registry(), Outage(15.0), 1, None, None)  # type: ignore[arg-type]
-
-
-async def until_resting(shelf: Shelf) -> None:
+async def until_resting(claimer: Claimer) -> None:
     async with asyncio.timeout(SOON):
-        while shelf.eager is None:  # noqa: ASYNC110 - nobody tells
+        while claimer._prepared is None:  # noqa: ASYNC110 - no event tells it
             await asyncio.sleep(0.001)
 
 
 @contextlib.asynccontextmanager
-async def resting(shelf: Shelf) -> AsyncIterator[tuple[Feeder, Claims, asyncio.Future[list[Any]]]]:
-    """A feeder with nothing to do, and the reply that its next claim will get."""
+async def resting(state: WorkerState) -> AsyncIterator[tuple[Claimer, Claims, asyncio.Future[list[Any]]]]:
+    """A claimer with nothing to do, and the reply that its next claim will get."""
     reply: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
     line = Claims(reply)
-    feeder = feeder_of(shelf, line)
-    run = asyncio.create_task(feeder.run())
-    await until_resting(shelf)
-    yield feeder, line, reply
-    feeder.close()
+    claimer = claimer_of(state, line)
+    run = asyncio.create_task(claimer.run())
+    await until_resting(claimer)
+    yield claimer, line, reply
+    claimer.close()
     async with asyncio.timeout(SOON):
         await run
 
 
-def test_a_wake_up_that_comes_behind_an_early_claim_is_followed_by_another_claim(shelf, monkeypatch):
+def test_a_wake_up_that_comes_behind_an_early_claim_is_followed_by_another_claim(state, monkeypatch):
     """What it tells of was committed too late for the claim that is under way."""
-    monkeypatch.setattr("faultline.worker.feeder.PAUSE_FIRST", 60.0)
+    monkeypatch.setattr("faultline.worker.claiming.claimer.PAUSE_FIRST", 60.0)
 
     async def ask() -> None:
-        async with resting(shelf) as (_, line, reply):
+        async with resting(state) as (claimer, line, reply):
             before = line.asked
-            shelf.wake()
-            shelf.wake()  # before the feeder had its turn
+            claimer.wake()
+            claimer.wake()  # before the claimer had its turn
             assert line.under_way.is_set()
             reply.set_result([])
             async with asyncio.timeout(SOON):
-                while line.asked == before:  # noqa: ASYNC110 - nobody tells
+                while line.asked == before:  # noqa: ASYNC110 - no event tells it
                     await asyncio.sleep(0.001)
 
     asyncio.run(ask())
 
 
-def test_one_wake_up_is_one_claim(shelf, monkeypatch):
-    monkeypatch.setattr("faultline.worker.feeder.PAUSE_FIRST", 60.0)
+def test_one_wake_up_is_one_claim(state, monkeypatch):
+    monkeypatch.setattr("faultline.worker.claiming.claimer.PAUSE_FIRST", 60.0)
 
     async def ask() -> None:
-        async with resting(shelf) as (_, line, reply):
+        async with resting(state) as (claimer, line, reply):
             before = line.asked
-            shelf.wake()
+            claimer.wake()
             reply.set_result([])
             await asyncio.sleep(0.2)
             assert line.asked == before
@@ -156,17 +152,17 @@ def test_one_wake_up_is_one_claim(shelf, monkeypatch):
     asyncio.run(ask())
 
 
-def test_a_feeder_that_is_closed_hears_its_early_claim_out(shelf):
+def test_a_closed_claimer_waits_for_the_reply_to_its_early_claim(state):
     """Cut off, its jobs would have to wait for a lease."""
 
     async def ask() -> None:
-        async with resting(shelf) as (feeder, _, reply):
-            shelf.wake()
-            feeder.close()
+        async with resting(state) as (claimer, _, reply):
+            claimer.wake()
+            claimer.close()
             await asyncio.sleep(0.1)
-            assert not feeder.closed.is_set()
+            assert not claimer.closed.is_set()
             reply.set_result([])
-        assert feeder.closed.is_set()
+        assert claimer.closed.is_set()
 
     asyncio.run(ask())
 
@@ -175,11 +171,11 @@ def claim() -> Any:
     return calls.claim(["default"], 1, lease=LEASE, claim=uuid4())
 
 
-def test_whoever_comes_behind_an_early_call_waits_for_its_end(database, store):
+def test_a_call_behind_an_early_call_waits_for_its_end(database, store):
     job = enqueue(store, task="work")
 
     async def ask() -> tuple[Any, Any]:
-        line = Line(database)
+        line = DbSession(database)
         await line.run(claim_nothing())
         early = line.early(claim())
         assert early is not None
@@ -198,13 +194,13 @@ def test_whoever_comes_behind_an_early_call_waits_for_its_end(database, store):
 
 
 def claim_nothing() -> Any:
-    return calls.claim(["nobody-is-here"], 1, lease=LEASE, claim=uuid4())
+    return calls.claim(["empty"], 1, lease=LEASE, claim=uuid4())
 
 
 def test_an_early_call_is_not_sent_over_a_line_that_is_in_use_or_another(database, store):
     async def ask() -> None:
-        line = Line(database)
-        assert line.early(claim()) is None  # nobody is connected yet
+        line = DbSession(database)
+        assert line.early(claim()) is None  # no connection is open yet
         await line.run(claim_nothing())
         busy = line.early(claim())
         speaking = asyncio.create_task(line.run(claim_nothing()))
@@ -224,7 +220,7 @@ def test_an_early_call_is_not_sent_over_a_line_that_is_in_use_or_another(databas
 
 def test_an_early_call_whose_connection_breaks_is_unknown(database, store):
     async def ask() -> None:
-        line = Line(database)
+        line = DbSession(database)
         await line.run(claim_nothing())
         early = line.early(claim())
         with psycopg.connect(database, autocommit=True) as other:

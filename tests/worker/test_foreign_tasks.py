@@ -1,4 +1,4 @@
-"""Two apps on one queue, and names that nobody knows: left to those who know them, and told."""
+"""Two apps on one queue, and unknown names: a worker leaves them to the app that knows them, and says so."""
 
 import logging
 from datetime import timedelta
@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 
 from faultline.store import calls
-from faultline.store.run import Store
-from faultline.worker import unfit
-from faultline.worker.unfit import LEFT_MAX, Unfit
+from faultline.store.pool import Store
+from faultline.worker.claiming import unserved_tasks
+from faultline.worker.claiming.unserved_tasks import LEFT_MAX, UnservedTasks
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker.harness import InProcess, eventually, quick, rows, working
 
@@ -41,12 +41,12 @@ def check_each_learns_what_is_not_its_own(database: str, store: Store, *apps: In
     """Of two apps at work each gives some jobs back, and then no more; none of them waits."""
     for _ in range(50):
         have_done_a_round(database, store)
-        if all(app.worker._shelf.unfit.names() for app in apps):
+        if all(app.worker._state.unfit.names() for app in apps):
             break
     # Once more: claims were on their way that excepted nothing.
     given_back = [have_done_a_round(database, store) for _ in range(4)]
 
-    assert [app.worker._shelf.unfit.names() for app in apps] == [("theirs",), ("ours",)]
+    assert [app.worker._state.unfit.names() for app in apps] == [("theirs",), ("ours",)]
     assert given_back[1:] == given_back[:1] * 3
     assert given_back[0] > 0
     assert rows(database, "select max(attempt) from faultline.ledger") == [(1,)]
@@ -55,8 +55,8 @@ def check_each_learns_what_is_not_its_own(database: str, store: Store, *apps: In
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was learnt and told holds for the test, however slow the machine is."""
-    monkeypatch.setattr(unfit, "LEFT_FOR", 600.0)
-    monkeypatch.setattr(unfit, "TOLD_EVERY", 600.0)
+    monkeypatch.setattr(unserved_tasks, "LEFT_FOR", 600.0)
+    monkeypatch.setattr(unserved_tasks, "TOLD_EVERY", 600.0)
 
 
 def test_two_apps_on_one_queue_put_off_none_of_each_others_jobs(patient, database, store, caplog):
@@ -69,7 +69,7 @@ def test_two_apps_on_one_queue_put_off_none_of_each_others_jobs(patient, databas
     assert sorted(line.split()[2] for line in told) == ["ours", "theirs"]
 
 
-def test_a_mistyped_task_is_told_and_keeps_nobody_from_the_others(database, store, caplog):
+def test_a_mistyped_task_is_told_and_holds_up_no_other_job(database, store, caplog):
     caplog.set_level(logging.WARNING)
     lost = [enqueue(store, task="uors") for _ in range(10)]
     with working(database, ours), working(database, ours):
@@ -95,7 +95,7 @@ def test_a_claim_leaves_the_tasks_it_excepts(store):
 
 
 def test_only_so_many_tasks_are_excepted():
-    left = Unfit()
+    left = UnservedTasks()
 
     assert [left.leave(f"task{number}") for number in range(LEFT_MAX + 1)] == [True] * LEFT_MAX + [False]
     assert len(left.names()) == LEFT_MAX
@@ -103,7 +103,7 @@ def test_only_so_many_tasks_are_excepted():
 
 def test_a_name_that_no_task_can_have_is_not_excepted():
     """Of a damaged row: a server refuses an Ask that names it, so its job is put off."""
-    left = Unfit()
+    left = UnservedTasks()
 
     assert not left.leave("no; name")
     assert left.names() == ()

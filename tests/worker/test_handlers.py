@@ -12,13 +12,14 @@ from faultline.config import WorkerConfig
 from faultline.job import Job
 from faultline.store import calls
 from faultline.telemetry import current
-from faultline.worker.runner import Runners
-from faultline.worker.shelf import Shelf
+from faultline.worker.attempt import StopReason
+from faultline.worker.execution.executor import Executor
+from faultline.worker.state import WorkerState
 from tests.support import enqueue, new_job, outcomes
-from tests.worker.harness import a_hand, drain, effect_key, eventually, quick, working
+from tests.worker.harness import an_attempt, drain, effect_key, eventually, quick, working
 
 log = logging.getLogger("shop")
-tenant: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="nobody")
+tenant: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="none")
 
 
 def test_a_handler_may_take_the_job_first_or_not_at_all(database, store):
@@ -113,7 +114,7 @@ def test_what_a_handler_sets_in_its_context_the_next_one_does_not_see(database, 
 
     drain(database, sets, sets_in_thread, config=quick(jobs_max=1))
 
-    assert seen == [("nobody", True)] * 8
+    assert seen == [("none", True)] * 8
 
 
 def test_threads_run_beside_each_other_and_beside_the_loop(database, store):
@@ -191,17 +192,33 @@ def test_a_handler_that_never_waits_does_not_keep_the_others_from_being_recorded
 def test_a_job_told_to_stop_before_it_began_is_settled_in_no_other_jobs_name():
     """The runner has just ended another: what is logged now, also by a retry policy, is not that one's."""
     named: list[Job | None] = []
-    settler = SimpleNamespace(take=lambda hand, outcome: named.append(current.get()))
-    shelf = Shelf(WorkerConfig())
+    settler = SimpleNamespace(take=lambda attempt, outcome: named.append(current.get()))
+    state = WorkerState(WorkerConfig())
 
     async def go_on() -> None:
-        runners = Runners(shelf, settler, 1, None, None)  # type: ignore[arg-type]
-        current.set(a_hand(shelf.board, 1).job)
-        stopped, following = a_hand(shelf.board, 2), a_hand(shelf.board, 3)
-        stopped.stopping = "leaving"
-        shelf.buffer.extend((stopped, following))
-        assert await runners._next() is following
+        executor = Executor(state, settler, 1, None, None)  # type: ignore[arg-type]
+        current.set(an_attempt(state.lease_table, 1).job)
+        stopped, following = an_attempt(state.lease_table, 2), an_attempt(state.lease_table, 3)
+        stopped.stopping = StopReason.LEAVING
+        state.buffer.extend((stopped, following))
+        assert await executor._next() is following
 
     asyncio.run(go_on())
-    shelf.board.close()
+    state.lease_table.close()
     assert named == [None]
+
+
+def test_a_job_knows_its_attempt_only_while_its_handler_runs(database, store):
+    """Kept for longer, each would keep the other in memory for good."""
+    seen = []
+
+    async def look(job: Job) -> None:
+        seen.append((job, job._attempt.job is job))
+
+    enqueue(store, task="look")
+
+    drain(database, look)
+
+    ((job, knew),) = seen
+    assert knew
+    assert job._attempt is None

@@ -4,7 +4,7 @@ import json
 from contextlib import contextmanager
 
 from faultline.store import calls
-from faultline.worker.feeder import Feeder
+from faultline.worker.claiming.claimer import Claimer
 from tests.support import new_job
 from tests.worker.harness import eventually, quick, rows, working
 
@@ -22,14 +22,14 @@ def heavy_jobs(store, count: int, chars: int) -> None:
 
 @contextmanager
 def counting_rests(monkeypatch):
-    """How many jobs had come each time that a feeder took a rest."""
-    rests, rest = [], Feeder._rest
+    """How many jobs had come each time that a claimer took a rest."""
+    rests, rest = [], Claimer._rest
 
-    async def counted(feeder, pause):
-        rests.append(feeder.shelf.settled_count + feeder.shelf.in_hand)
-        await rest(feeder, pause)
+    async def counted(claimer, pause):
+        rests.append(claimer.state.settled_count + claimer.state.held_count)
+        await rest(claimer, pause)
 
-    monkeypatch.setattr(Feeder, "_rest", counted)
+    monkeypatch.setattr(Claimer, "_rest", counted)
     yield rests
 
 

@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from faultline.job import Job
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import enqueue, new_job, state_of
 from tests.worker.harness import eventually, execute, quick, rows, working
 
@@ -51,7 +51,7 @@ def _asked(dsn: str) -> int:
 
 
 def claims_within(dsn: str, seconds: float) -> bool:
-    """Whether anybody asks for work in so many seconds."""
+    """Whether a worker asks for work in so many seconds."""
     last = (
         "select max(query_start) from pg_stat_activity"
         " where datname = current_database() and pid <> pg_backend_pid() and query ~ 'faultline.claim'"
@@ -82,7 +82,7 @@ def test_a_wake_up_ends_the_pause(database, store):
             eventually(partial(succeeded, store, job), 20)
 
 
-def test_the_poll_finds_what_nobody_announced(database, store):
+def test_the_poll_finds_jobs_that_were_not_announced(database, store):
     with working(database, work, config=quick(idle_poll_every=timedelta(milliseconds=250)), watchdog=False):
         job = enqueue(store, task="work")
         eventually(lambda: state_of(store, job) == "succeeded")
@@ -99,7 +99,7 @@ def test_what_came_without_a_hint_is_announced_by_the_watchdog(database, store):
 
 def test_a_worker_that_hears_wake_ups_looks_seldom_and_a_deaf_one_often(database, store):
     with working(database, work, config=quick(idle_poll_every=timedelta(minutes=1)), watchdog=False) as idle:
-        eventually(lambda: idle.worker._shelf.listening)
+        eventually(lambda: idle.worker._state.listening)
         eventually(lambda: not claims_within(database, 2))
 
         idle.worker._heard(None)
@@ -115,9 +115,10 @@ def test_workers_that_stand_by_ask_next_to_nothing(counted, store):
         alone = asked_in(counted, 3)
         with working(counted, work), working(counted, work), working(counted, work):
             time.sleep(14)  # their first pauses are short, and what their start took is told after ten
-            together = asked_in(counted, 3)
 
-    assert together - alone < 3 * 3 * 4  # with a poll each 250 ms it would be more than twice that
+            # With a poll each 250 ms it would be more than twice that, in every window. On a busy machine
+            # what their start took is told later still.
+            eventually(lambda: asked_in(counted, 3) - alone < 3 * 3 * 4, 60)
 
 
 def test_a_lost_line_is_made_again_and_listens(database, store):
@@ -128,11 +129,11 @@ def test_a_lost_line_is_made_again_and_listens(database, store):
     )
     config = quick(poll_every=timedelta(minutes=1))
     with working(database, work, config=config, watchdog=False) as idle:
-        eventually(lambda: idle.worker._shelf.listening)
+        eventually(lambda: idle.worker._state.listening)
         before = rows(database, f"select pid {claims}")
         execute(database, f"select pg_terminate_backend(pid) {claims}")
         eventually(lambda: rows(database, f"select pid {claims}") not in ([], before))
-        eventually(lambda: idle.worker._shelf.listening)
+        eventually(lambda: idle.worker._state.listening)
         for _ in range(3):
             time.sleep(0.5)
             job = enqueue(store, task="work")
@@ -141,7 +142,7 @@ def test_a_lost_line_is_made_again_and_listens(database, store):
 
 
 def test_a_full_worker_makes_its_line_again_and_listens(database, store):
-    """It has no use for a claim just now, but somebody may cancel what it runs."""
+    """It has no use for a claim just now, but a client may cancel what it runs."""
     lines = "from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and query"
 
     async def nap() -> None:
@@ -151,19 +152,19 @@ def test_a_full_worker_makes_its_line_again_and_listens(database, store):
     with working(database, nap, config=config, watchdog=False) as full:
         job = enqueue(store, task="nap")
         eventually(lambda: state_of(store, job) == "running")
-        eventually(lambda: full.worker._shelf.listening)
+        eventually(lambda: full.worker._state.listening)
         execute(database, f"select pg_terminate_backend(pid) {lines} ~ 'faultline.claim'")
         eventually(lambda: rows(database, f"select 1 {lines} = 'listen faultline'"))
-        eventually(lambda: full.worker._shelf.listening)
+        eventually(lambda: full.worker._state.listening)
 
 
 def test_wake_ups_come_over_the_line_that_claims(database, store):
     with working(database, work) as idle:
-        eventually(lambda: idle.worker._shelf.listening)
+        eventually(lambda: idle.worker._state.listening)
         ((apart,),) = rows(database, "select count(*) from pg_stat_activity where query = 'listen faultline'"
                            " and datname = current_database()")  # fmt: skip
 
-    assert apart == 0  # whoever listens has claimed since
+    assert apart == 0  # the connection that listens has claimed since
 
 
 def test_in_pooler_mode_it_listens_not_and_prepares_nothing(database, store):
@@ -171,4 +172,4 @@ def test_in_pooler_mode_it_listens_not_and_prepares_nothing(database, store):
 
     with working(database, work, pooler="transaction") as worker:
         eventually(lambda: state_of(store, ids[-1]) == "succeeded")
-        assert not worker.worker._shelf.listening
+        assert not worker.worker._state.listening

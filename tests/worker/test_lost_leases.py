@@ -1,7 +1,8 @@
-"""Leases that end while a handler runs: it is stopped, nothing of it commits, nobody is confused."""
+"""Leases that end while a handler runs: it is stopped, nothing of it commits, no other job is affected."""
 
 import asyncio
 import contextlib
+import itertools
 import threading
 import time
 from datetime import timedelta
@@ -10,10 +11,12 @@ import pytest
 
 from faultline.errors import LeaseLost
 from faultline.job import Job
+from faultline.retry import Constant
 from faultline.store import calls
 from faultline.task import spec_of
+from faultline.worker.execution.deadlines import TOLD_AFTER
 from tests.support import enqueue, new_job, outcomes, state_of
-from tests.worker.harness import drain, eventually, execute, hand_of, quick, rows, short, working
+from tests.worker.harness import attempt_of, drain, eventually, execute, quick, rows, short, working
 from tests.worker.test_transaction import effects, steal
 
 
@@ -56,12 +59,12 @@ def test_a_cancelled_job_in_a_thread_finds_itself_lost(database, store):
 
     with working(database, work, config=short()) as worker:
         eventually(lambda: seen)
-        hand = hand_of(worker, job)
+        attempt = attempt_of(worker, job)
         store.run(calls.cancel(job))
         eventually(lambda: len(seen) == 3)
 
     assert seen == ["begun", True, "refused"]
-    assert hand.stopping == "cancel"  # it was told, and did not just see its lease run out
+    assert attempt.stopping == "cancel"  # it was told, and did not just see its lease run out
     assert outcomes(store, job) == ["cancelled"]
 
 
@@ -189,15 +192,117 @@ def test_p8_a_thread_that_ignores_its_timeout_costs_a_slot_until_it_returns(data
 
     with working(database, deaf, works, config=quick(jobs_max=2)) as worker:
         eventually(lambda: state_of(store, deaf_job) == "dead")
-        shelf = worker.worker._shelf
-        assert [hand.job.id for hand in shelf.abandoned] == [deaf_job]
+        state = worker.worker._state
+        assert [attempt.job.id for attempt in state.abandoned] == [deaf_job]
         others = store.run(calls.enqueue_many([new_job(task="works")] * 10))
         eventually(lambda: all(state_of(store, job) == "succeeded" for job in others))
         assert max(at_once) == 1
+        eventually(lambda: goes_on(caplog))
         go_on.set()
-        eventually(lambda: not shelf.abandoned)
+        eventually(lambda: not state.abandoned)
 
-    assert any("goes on after its lease ended (timeout)" in record.message for record in caplog.records)
+    (line,) = goes_on(caplog)
+    assert "goes on after its lease ended (timeout)" in line
+
+
+def goes_on(caplog) -> list[str]:
+    """The lines about threads that outlive their lease."""
+    return [line for line in caplog.messages if line.startswith("the thread of job")]
+
+
+def test_p8_a_coroutine_that_swallows_its_cancellation_fails_by_its_timeout(database, store, caplog):
+    """As a thread does: one failed attempt, a slot until it returns, a warning, and no crash."""
+    began, go_on = threading.Event(), threading.Event()
+
+    async def deaf() -> None:
+        began.set()
+        while not go_on.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
+
+    async def works() -> None:
+        await asyncio.sleep(0)
+
+    job = enqueue(store, task="deaf", max_attempts=1)
+
+    with working(database, deaf, works, config=quick(jobs_max=2)) as worker:
+        eventually(began.is_set)
+        attempt_of(worker, job).timeout_at = 0.0  # the database's own deadline is far away
+        eventually(lambda: state_of(store, job) == "dead")
+        state = worker.worker._state
+        assert [attempt.job.id for attempt in state.given_up] == [job]
+        other = enqueue(store, task="works")
+        eventually(lambda: state_of(store, other) == "succeeded")
+        eventually(lambda: any(line.startswith("the handler of job") for line in caplog.messages))
+        go_on.set()
+        eventually(lambda: not state.given_up and not state.running)
+
+    assert outcomes(store, job) == ["dead"]
+    assert store.run(calls.get(job)).crashes == 0
+    (line,) = [line for line in caplog.messages if line.startswith("the handler of job")]
+    assert "goes on after its lease ended (timeout)" in line
+
+
+def test_p8_while_an_earlier_attempt_goes_on_the_next_comes_ever_later(database, store):
+    began, go_on = threading.Event(), threading.Event()
+
+    async def deaf() -> None:
+        began.set()
+        while not go_on.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
+
+    job = enqueue(store, task="deaf")
+
+    with working(database, spec_of(deaf, retry=Constant(timedelta(seconds=0.1))), config=quick()) as worker:
+        eventually(began.is_set)
+        attempt_of(worker, job).timeout_at = 0.0
+        eventually(lambda: outcomes(store, job).count("snoozed") >= 2)
+        go_on.set()
+        history = store.run(calls.history(job))
+
+    waits = [later.claimed_at - before.settled_at for before, later in itertools.pairwise(history[1:])]
+    assert outcomes(store, job)[0] == "failed"
+    assert waits == sorted(waits)
+
+
+def test_p8_a_thread_that_returns_when_it_is_told_to_is_no_warning(database, store, caplog):
+    returned = threading.Event()
+
+    def heeds(job: Job) -> None:
+        job.wait_lost(60)
+        time.sleep(0.2)
+        returned.set()
+
+    job = enqueue(store, task="heeds", timeout=timedelta(seconds=0.3), max_attempts=1)
+
+    with working(database, heeds, config=quick()) as worker:
+        eventually(lambda: state_of(store, job) == "dead")
+        assert returned.wait(30)
+        eventually(lambda: not worker.worker._state.abandoned)
+        time.sleep(TOLD_AFTER + 0.2)
+
+    assert goes_on(caplog) == []
+
+
+def test_p8_a_thread_that_goes_on_as_its_worker_leaves_is_told_before_that(database, store, caplog):
+    """Nothing is left to a moment that the loop does not live to see."""
+    began, go_on = threading.Event(), threading.Event()
+
+    def deaf() -> None:
+        began.set()
+        go_on.wait(60)
+
+    enqueue(store, task="deaf")
+
+    with working(database, deaf, config=quick(grace=timedelta(0))) as worker:
+        assert began.wait(30)
+        worker.stop()
+        assert worker.join() == 0
+        (line,) = goes_on(caplog)
+        go_on.set()
+
+    assert "goes on after its lease ended (leaving)" in line
 
 
 def test_p8_a_worker_whose_threads_are_all_lost_ends_with_code_3(database, store):
@@ -304,7 +409,7 @@ def test_a_refused_success_is_told_with_both_tokens(database, store):
     assert state_of(store, job) == "running"
 
 
-def test_a_zombie_that_nobody_replaced_yet_is_refused_as_settled(database, store):
+def test_a_zombie_that_is_not_replaced_yet_is_refused_as_settled(database, store):
     async def work(job: Job) -> str:
         await asyncio.to_thread(
             execute,

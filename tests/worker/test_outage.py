@@ -1,4 +1,4 @@
-"""The database goes away and comes back: nobody dies, nobody shouts, no attempt is lost to it."""
+"""The database goes away and comes back: no worker ends, no log is flooded, no job loses an attempt."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from faultline.errors import ReadOnlyServer, ServerUnavailable
 from faultline.job import Job
 from faultline.store import calls
 from faultline.store.migrate import migrate
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from faultline.worker.outage import Outage
 from tests.support import enqueue, new_job, outcomes, state_of, still_time
 from tests.worker.conftest import TABLES
@@ -219,6 +219,27 @@ def test_a_late_failure_does_not_make_the_outage_before_it_a_short_one(monkeypat
     asyncio.run(go_away())
 
     assert caplog.messages[-1] == "the database is back after 3.6 s"
+
+
+def test_an_end_that_is_told_late_says_how_late(monkeypatch, caplog):
+    """Else a line five seconds after the first says of an outage of one second that it has just ended."""
+    clock = still_time(monkeypatch)
+    caplog.set_level(logging.INFO)
+
+    async def go_away() -> None:
+        outage = Outage(lease=15.0, peer_name="the server")
+        outage.met(ServerUnavailable("gone"))
+        clock.now += 0.6
+        outage.met(ServerUnavailable("still gone"))
+        clock.now += 0.5
+        outage.over()
+        clock.now += 3.9
+        assert outage._owes_news is not None
+        outage._owes_news._run()
+
+    asyncio.run(go_away())
+
+    assert caplog.messages[-1] == "the server is back after 1.1 s, since 3.9 s ago"
 
 
 def test_the_pause_between_two_tries_stays_under_a_third_of_a_lease():

@@ -13,7 +13,7 @@ from faultline.job import Job, JobInfo
 from faultline.outcome import Cancel, Dead, Snooze
 from faultline.retry import Constant, Retry, bury, ignore
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from faultline.task import TaskSpec, spec_of
 from tests.conftest import Server
 from tests.support import enqueue
@@ -180,7 +180,7 @@ class Ended:
 
 @pytest.fixture(scope="module")
 def ended(server: Server, template: str) -> Iterator[dict[str, Ended]]:
-    """One job of each task, and what became of it; all of them were in hand of one worker, many at once."""
+    """One job of each task, and what became of it; one worker held them all at once."""
     name = f"test_{secrets.token_hex(6)}"
     server.create_database(name, template)
     store = Store(server.dsn(name))

@@ -1,4 +1,4 @@
-"""P10: a job that kills its process at every attempt ends among the dead, and takes nobody with it."""
+"""P10: a job that kills its process at every attempt ends among the dead, and takes no other job with it."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def victim(database: str, store: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_no_innocent_dies_of_a_neighbours_crash(database, store, victim, monkeypatch):
-    """The poison and eight others are in a worker's hands, four of them running, when it dies of it."""
+    """The poison and eight others are leased to a worker, four of them running, when it dies of it."""
     monkeypatch.setenv("FAULTLINE_DSN", database)
     kinds = [shop.innocent.name, shop.innocent_in_thread.name] * (INNOCENTS // 2)
     innocents = [enqueue(store, task=kind, max_attempts=2) for kind in kinds]

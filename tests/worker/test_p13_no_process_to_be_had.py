@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from faultline.outcome import Snooze
 from faultline.store import calls
-from faultline.worker import children
-from faultline.worker.spawned import Spawned
-from faultline.worker.ward import NoChild
+from faultline.worker.processes import child_pool
+from faultline.worker.processes.child_handle import ChildNotStarted
+from faultline.worker.processes.child_process import ChildProcess
 from tests.support import enqueue, outcomes, state_of
 from tests.worker import suspects_app as shop
 from tests.worker.harness import eventually, execute, quick, short, working
@@ -23,14 +24,14 @@ HURRY = "update faultline.later set run_at = clock_timestamp()"
 def no_process(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """What fork says under `ulimit -u`, as long as the list is not empty."""
     refusing = [True]
-    usual = Spawned.__init__
+    usual = ChildProcess.__init__
 
-    def refused(self: Spawned) -> None:
+    def refused(self: ChildProcess) -> None:
         if refusing:
             raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
         usual(self)
 
-    monkeypatch.setattr(Spawned, "__init__", refused)
+    monkeypatch.setattr(ChildProcess, "__init__", refused)
     return refusing
 
 
@@ -67,10 +68,12 @@ def test_the_job_is_given_back_waits_longer_each_time_and_runs_at_last(
 
 def test_the_wait_never_grows_past_a_minute(no_process):
     async def put_off() -> timedelta:
-        nobody: Any = None
-        some = children.Children(quick(), nobody, {}, nobody, nobody, 1)
+        unused: Any = None
+        some = child_pool.ChildPool(quick(), unused, {}, unused, unused, 1)
         some._refused_times = 1_000_000
-        hand: Any = type("Hand", (), {"job": type("Job", (), {"id": 1, "task": "t"})})
-        return some._put_off(hand, NoChild("none")).delay
+        attempt: Any = type("Attempt", (), {"job": type("Job", (), {"id": 1, "task": "t"})})
+        outcome = some._put_off(attempt, ChildNotStarted("none"))
+        assert isinstance(outcome, Snooze)
+        return outcome.delay
 
     assert asyncio.run(put_off()) == timedelta(minutes=1)

@@ -14,10 +14,11 @@ import pytest
 
 from faultline.lease import Lease
 from faultline.store import calls
-from faultline.worker import board, pulse
-from faultline.worker.board import Board
-from faultline.worker.pacemaker import Pacemaker
-from faultline.worker.pulse import Pulse, Vital, read_vital
+from faultline.worker.heartbeat import lease_table as table
+from faultline.worker.heartbeat import liveness
+from faultline.worker.heartbeat.lease_table import LeaseTable
+from faultline.worker.heartbeat.liveness import ProcessLiveness, ProcessStat, read_process_stat
+from faultline.worker.heartbeat.pacemaker import Pacemaker
 from tests.support import enqueue, outcomes, state_of
 from tests.worker.harness import LEASE, children, drain, eventually, is_alive, rows, short, working
 
@@ -142,7 +143,7 @@ def test_a_worker_that_wakes_late_is_refused_and_goes_on(database, store, real_w
         environment={"FAULTLINE_FAILPOINTS": "commit.sending=freeze"}, name="frozen", watchdog=False
     )
     job = enqueue(store, task="spend", args='{"said": "paid"}')
-    eventually(lambda: read_vital(frozen.pid).state == "T")
+    eventually(lambda: read_process_stat(frozen.pid).state == "T")
     other = real_worker(name="other")
     eventually(lambda: state_of(store, job) == "succeeded")
 
@@ -159,22 +160,22 @@ def test_a_worker_that_wakes_late_is_refused_and_goes_on(database, store, real_w
     eventually(lambda: state_of(store, after) == "succeeded")
 
 
-# the board and the pulse, by themselves
+# LeaseTable and the heartbeat watch, by themselves
 
 
 def lease(job: int) -> Lease:
     return Lease(job, job + 100, uuid4(), 1.5, 7.25)
 
 
-def write(board: Board, held: Lease) -> tuple[int, int]:
-    return board.write(held.job_id, held.token, held.claim.bytes, held.lease_for, held.taken_at)
+def write(table: LeaseTable, held: Lease) -> tuple[int, int]:
+    return table.write(held.job_id, held.token, held.claim.bytes, held.lease_for, held.taken_at)
 
 
 def test_the_board_shows_each_lease_until_it_is_wiped():
-    mine = Board.make(3)
+    mine = LeaseTable.make(3)
     one, two = lease(1), lease(2)
     first, second = write(mine, one), write(mine, two)
-    other = Board.open(os.dup(mine.file.fileno()), 3)
+    other = LeaseTable.open(os.dup(mine.file.fileno()), 3)
 
     assert {held for _, _, held in other.held()} == {one, two}
     mine.wipe(first[0])
@@ -188,7 +189,7 @@ def test_the_board_shows_each_lease_until_it_is_wiped():
 
 
 def test_an_answer_to_an_earlier_lease_in_the_same_slot_is_ignored():
-    mine = Board.make(1)
+    mine = LeaseTable.make(1)
     slot, old = write(mine, lease(1))
     mine.say(slot, old, 0.0, "lost")
     mine.wipe(slot)
@@ -199,9 +200,9 @@ def test_an_answer_to_an_earlier_lease_in_the_same_slot_is_ignored():
     mine.close()
 
 
-def test_an_answer_half_written_is_nobodys(monkeypatch):
+def test_an_answer_half_written_belongs_to_no_lease(monkeypatch):
     """Whatever the reader catches between two of the writer's steps, it is not a word on the new lease."""
-    made = Board.make(1)
+    made = LeaseTable.make(1)
     slot, old = write(made, lease(1))
     made.say(slot, old, 0.0, "lost")
     made.wipe(slot)
@@ -215,8 +216,8 @@ def test_an_answer_half_written_is_nobodys(monkeypatch):
             spoken.pack_into(buffer, at, *values)
             seen.append(made.answer(slot, new))
 
-    spoken = board.SPOKEN
-    monkeypatch.setattr(board, "SPOKEN", Watched)
+    spoken = table.SPOKEN
+    monkeypatch.setattr(table, "SPOKEN", Watched)
     made.say(slot, new, 5.0, "held")
 
     assert seen == [None, None]
@@ -227,16 +228,16 @@ def test_an_answer_half_written_is_nobodys(monkeypatch):
 @pytest.mark.parametrize("state", ["S", "D", "R", "I"])
 def test_a_process_that_is_not_stopped_has_a_pulse_though_nothing_of_it_moves(monkeypatch, state):
     """A handler that sleeps blocks the loop, and uses no CPU: its neighbours are at work all the same."""
-    monkeypatch.setattr(pulse, "read_vital", lambda pid: Vital(state, "10+5"))
-    watched = Pulse(os.getpid())
+    monkeypatch.setattr(liveness, "read_process_stat", lambda pid: ProcessStat(state, "10+5"))
+    watched = ProcessLiveness(os.getpid())
 
     assert [watched.beats(1) for _ in range(5)] == [True] * 5
 
 
 @pytest.mark.parametrize("state", ["T", "Z", "X"])
 def test_a_process_that_is_stopped_or_gone_has_none(monkeypatch, state):
-    monkeypatch.setattr(pulse, "read_vital", lambda pid: Vital(state, str(time.monotonic())))
-    watched = Pulse(os.getpid())
+    monkeypatch.setattr(liveness, "read_process_stat", lambda pid: ProcessStat(state, str(time.monotonic())))
+    watched = ProcessLiveness(os.getpid())
 
     assert not watched.beats(1)
     assert not watched.beats(2)
@@ -244,21 +245,21 @@ def test_a_process_that_is_stopped_or_gone_has_none(monkeypatch, state):
 
 def test_one_that_is_traced_has_a_pulse_while_it_moves(monkeypatch):
     """A tracer stops it for a moment at each call, a debugger for as long as a person thinks."""
-    vital = [Vital("t", "10+5")]
-    monkeypatch.setattr(pulse, "read_vital", lambda pid: vital[0])
-    watched = Pulse(os.getpid())
+    vital = [ProcessStat("t", "10+5")]
+    monkeypatch.setattr(liveness, "read_process_stat", lambda pid: vital[0])
+    watched = ProcessLiveness(os.getpid())
 
     assert watched.beats(1)
     assert not watched.beats(1)
     assert watched.beats(2)
-    vital[0] = Vital("t", "11+5")
+    vital[0] = ProcessStat("t", "11+5")
     assert watched.beats(2)
 
 
 def test_one_in_a_frozen_cgroup_has_none_unless_it_moves(monkeypatch):
-    monkeypatch.setattr(pulse, "read_vital", lambda pid: Vital("S", "10+5"))
-    monkeypatch.setattr(pulse, "in_frozen_cgroup", lambda pid: True)
-    watched = Pulse(os.getpid())
+    monkeypatch.setattr(liveness, "read_process_stat", lambda pid: ProcessStat("S", "10+5"))
+    monkeypatch.setattr(liveness, "in_frozen_cgroup", lambda pid: True)
+    watched = ProcessLiveness(os.getpid())
 
     assert [watched.beats(1), watched.beats(1), watched.beats(2), watched.beats(2)] == [
         True, False, True, False
@@ -268,8 +269,8 @@ def test_one_in_a_frozen_cgroup_has_none_unless_it_moves(monkeypatch):
 def test_after_a_suspension_every_lease_is_due(monkeypatch):
     """The leases ran on while the machine slept, and its monotonic clock did not."""
     slept = [5.0]
-    monkeypatch.setattr("faultline.worker.pacemaker.asleep", lambda: slept[0])
-    made = Board.make(2)
+    monkeypatch.setattr("faultline.worker.heartbeat.pacemaker.asleep", lambda: slept[0])
+    made = LeaseTable.make(2)
     write(made, lease(1)._replace(taken_at=time.monotonic(), lease_for=600.0))
     beaten: list[list[Lease]] = []
 
@@ -277,8 +278,8 @@ def test_after_a_suspension_every_lease_is_due(monkeypatch):
         beaten.append(leases)
         return []
 
-    mouth = SimpleNamespace(connect=lambda: None, beat=beat, hang_up=lambda: None)
-    pacemaker = Pacemaker(made, mouth, 600.0, None, Pulse(os.getppid()), asleep=5.0)
+    sender = SimpleNamespace(connect=lambda: None, beat=beat, hang_up=lambda: None)
+    pacemaker = Pacemaker(made, sender, 600.0, None, ProcessLiveness(os.getppid()), asleep=5.0)
 
     pacemaker._beat()
     slept[0] = 65.0
@@ -290,8 +291,8 @@ def test_after_a_suspension_every_lease_is_due(monkeypatch):
 
 
 def test_a_process_that_is_not_there_has_no_pulse():
-    assert read_vital(2**22 - 1).state == "X"
-    assert read_vital(os.getpid()).state in "RS"
+    assert read_process_stat(2**22 - 1).state == "X"
+    assert read_process_stat(os.getpid()).state in "RS"
 
 
 def test_a_worker_that_goes_while_it_is_looked_at_is_gone(monkeypatch):
@@ -302,11 +303,11 @@ def test_a_worker_that_goes_while_it_is_looked_at_is_gone(monkeypatch):
 
     monkeypatch.setattr(Path, "read_bytes", read_bytes)
 
-    assert read_vital(os.getpid()).state == "X"
+    assert read_process_stat(os.getpid()).state == "X"
 
 
 def test_each_renewal_is_told_as_a_heartbeat(database, store, caplog):
-    """With the job and its token, for whoever listens at DEBUG."""
+    """The line at DEBUG names the job and its token."""
 
     async def nap() -> None:
         await asyncio.sleep(LEASE.total_seconds() * 1.5)

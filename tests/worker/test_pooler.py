@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from faultline.client import Faultline
+from faultline.app import Faultline
 from faultline.job import Job
 from faultline.store import calls
 from scripts import tools
@@ -135,7 +135,7 @@ def test_a_pooler_that_was_said_not_to_be_there_is_told_by_the_settings_name(bou
 def test_behind_a_pooler_a_handler_leaves_nothing_in_the_session_it_was_lent(
     bouncer, database, store, kind, then, ends
 ):
-    """The next client of the pool, whoever that is, gets the session in the moment of the commit."""
+    """The next client of the pool gets the session in the moment of the commit."""
     execute(database, "create table sure (n int primary key)")
     execute(database, "create table doubts (n int references sure deferrable initially deferred)")
 

@@ -15,9 +15,9 @@ from psycopg.conninfo import make_conninfo
 from faultline.job import Job
 from faultline.outcome import Cancel, Dead, Snooze
 from faultline.store import calls
-from faultline.telemetry.seldom import Seldom
-from faultline.worker import block
-from faultline.worker.feeder import Feeder
+from faultline.telemetry.rate_limited import RateLimited
+from faultline.worker.claiming.claimer import Claimer
+from faultline.worker.transactions import transaction_base
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker.harness import PATIENCE, InProcess, eventually, execute, quick, registry, rows, working
 from tests.worker.refusing import CLASSES, Refusing, all_of, succeeded
@@ -112,7 +112,7 @@ def test_what_a_handler_said_is_recorded_as_it_was_said(database, store):
 
 
 def test_a_result_that_is_refused_as_a_document_is_still_the_handlers_failure(database, store):
-    """Whoever's job it is of: so it is asked once more, of a lease that nobody has."""
+    """The lease's owner does not matter: the call is tried once more, with a lease that no worker holds."""
     refusing = Refusing(database, "complete_many", "complete")
 
     async def gives() -> str:
@@ -288,7 +288,7 @@ def test_a_success_waits_for_the_right_to_record_it(database, store, login):
     jobs = [enqueue(store, task="works", max_attempts=1) for _ in range(5)]
 
     with working(make_conninfo(database, user=name), works) as worker:
-        eventually(lambda: len(runs) == 5 and worker.worker._shelf._held_back)
+        eventually(lambda: len(runs) == 5 and worker.worker._state._held_back)
         jobs += [enqueue(store, task="works", max_attempts=1) for _ in range(20)]
         time.sleep(2)
         assert len(runs) <= 6  # more could not be recorded either: they are left to others, but for a trial
@@ -305,7 +305,9 @@ def test_a_success_waits_for_the_right_to_record_it(database, store, login):
 def test_a_transaction_whose_success_cannot_be_recorded_has_not_failed(
     database, store, login, kind, caplog, monkeypatch
 ):
-    monkeypatch.setattr(block, "_seldom", Seldom(5.0))  # a test before this one may have told it already
+    monkeypatch.setattr(
+        transaction_base, "_seldom", RateLimited(5.0)
+    )  # a test before this one may have told it already
     name, group = login
     execute(database, f"grant insert on effects to {name}")
     runs: list[int] = []
@@ -399,14 +401,14 @@ def test_a_worker_that_ends_on_a_bug_gives_its_leases_back(database, store, monk
         begun.append(job.id)
         await asyncio.sleep(PATIENCE)
 
-    feed = Feeder._feed
+    feed = Claimer._feed
 
-    async def breaks(self: Feeder) -> bool:
+    async def breaks(self: Claimer) -> bool:
         if begun:
             raise RuntimeError("a bug of ours")
         return await feed(self)
 
-    monkeypatch.setattr(Feeder, "_feed", breaks)
+    monkeypatch.setattr(Claimer, "_feed", breaks)
     jobs = [enqueue(store, task="waits") for _ in range(2)]
     worker = InProcess(database, registry(waits), quick()).start()
 

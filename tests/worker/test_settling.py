@@ -9,8 +9,8 @@ import pytest
 
 from faultline.job import Job
 from faultline.store import calls
-from faultline.worker import settler as settler_module
-from faultline.worker.settler import Settler
+from faultline.worker.settlement import settler as settler_module
+from faultline.worker.settlement.settler import Settler
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker.harness import drain, eventually, execute, quick, rows, short, working
 from tests.worker.test_transaction import steal
@@ -20,11 +20,11 @@ def test_one_busy_one_late_and_one_cancelled_do_not_hold_up_their_batch(database
     caplog.set_level(logging.WARNING)
     together = asyncio.Barrier(5)
     busy, late, cancelled, *fine = store.run(calls.enqueue_many([new_job(task="meet")] * 5))
-    somebody = psycopg.connect(database)
+    other = psycopg.connect(database)
 
     async def meet(job: Job) -> int:
         if job.id == busy:
-            somebody.execute("select from faultline.active where id = %s for update", [job.id])
+            other.execute("select from faultline.active where id = %s for update", [job.id])
         elif job.id == late:
             steal(database, job.id)
         elif job.id == cancelled:
@@ -35,7 +35,7 @@ def test_one_busy_one_late_and_one_cancelled_do_not_hold_up_their_batch(database
     with working(database, meet, config=quick(jobs_max=5)):
         eventually(lambda: [state_of(store, job) for job in fine] == ["succeeded"] * 2)
         assert state_of(store, busy) == "running"
-        somebody.close()
+        other.close()
         eventually(lambda: state_of(store, busy) == "succeeded")
 
     assert [store.run(calls.get(job)).result for job in (busy, *fine)] == [busy, *fine]
@@ -120,10 +120,10 @@ def test_a_result_that_the_database_refuses_costs_its_batch_nothing(database, st
     assert [outcomes(store, job) for job in jobs["bad"]] == [["failed"]] * 3
 
 
-def test_settling_that_fails_in_a_way_nobody_foresaw_does_not_keep_the_lease(database, store):
+def test_settling_that_fails_in_an_unforeseen_way_does_not_keep_the_lease(database, store):
     """What alone cannot be settled is let go: with a pacemaker that beats on, it would stay away from all."""
     execute(database, "create function break_it() returns trigger language plpgsql as"
-            " $$ begin raise exception 'nobody foresaw this' using errcode = 'XX000'; end $$")  # fmt: skip
+            " $$ begin raise exception 'an unforeseen error' using errcode = 'XX000'; end $$")  # fmt: skip
 
     async def works() -> None: ...
 
@@ -147,10 +147,10 @@ def test_a_row_that_stays_locked_is_tried_less_and_less_often(monkeypatch):
     pauses: list[float] = []
     loop = SimpleNamespace(call_later=lambda pause, *_: pauses.append(pause))
     monkeypatch.setattr(settler_module, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
-    settler, hand = object.__new__(Settler), SimpleNamespace(met_busy=0)
+    settler, attempt = object.__new__(Settler), SimpleNamespace(met_busy=0)
     settler._at_work = 0
     for _ in range(20):
-        settler._wait_for_row(hand)  # type: ignore[arg-type]
+        settler._wait_for_row(attempt)  # type: ignore[arg-type]
 
     assert pauses[:6] == pytest.approx([0.005, 0.01, 0.02, 0.04, 0.05, 0.05])
     assert set(pauses[6:]) == {0.05}

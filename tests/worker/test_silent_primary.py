@@ -5,7 +5,7 @@ import time
 import pytest
 
 from faultline.store import calls
-from faultline.store.run import Store
+from faultline.store.pool import Store
 from tests.support import enqueue, outcomes, state_of
 from tests.support_failover import a_pair
 from tests.worker.harness import RealWorker, eventually, rows

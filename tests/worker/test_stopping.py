@@ -14,11 +14,19 @@ import pytest
 from faultline.config import WorkerConfig
 from faultline.job import Job
 from faultline.store import calls
-from faultline.worker.feeder import Feeder
-from faultline.worker.outage import Outage
-from faultline.worker.shelf import Shelf
+from faultline.worker.state import WorkerState
 from tests.support import enqueue, new_job, outcomes, state_of
-from tests.worker.harness import PATIENCE, InProcess, eventually, is_alive, quick, registry, rows, working
+from tests.worker.harness import (
+    PATIENCE,
+    InProcess,
+    claimer_of,
+    eventually,
+    is_alive,
+    quick,
+    registry,
+    rows,
+    working,
+)
 
 
 def test_p11_sigterm_lets_running_jobs_finish_and_gives_back_the_rest(database, store, real_worker):
@@ -69,7 +77,7 @@ def test_p11_a_second_sigterm_gives_back_at_once(database, store, real_worker):
     assert store.run(calls.get(job)).attempt == 0
 
 
-def test_ctrl_c_is_the_same_and_leaves_nobody_behind(database, store, real_worker):
+def test_ctrl_c_is_the_same_and_leaves_no_session_behind(database, store, real_worker):
     asking = (
         "select count(*) from pg_stat_activity where datname = current_database() and application_name = %s"
     )
@@ -84,8 +92,8 @@ def test_ctrl_c_is_the_same_and_leaves_nobody_behind(database, store, real_worke
     eventually(lambda: rows(database, asking, "faultline") <= before)
 
 
-def test_a_claim_under_way_when_the_worker_is_told_to_stop_strands_nobody(database, store):
-    """Cut off in the middle, its jobs would be claimed by nobody that knows of it, and count as crashed."""
+def test_a_claim_under_way_when_the_worker_is_told_to_stop_strands_no_job(database, store):
+    """A claim that is cut off leaves its jobs with no worker that knows of them; they count as crashed."""
 
     async def work() -> None: ...
 
@@ -117,7 +125,7 @@ def test_an_async_handler_that_will_not_be_cancelled_does_not_keep_the_worker(da
     worker = InProcess(database, registry(deaf), quick(grace=timedelta(seconds=0.2))).start()
     assert begun.wait(
         PATIENCE
-    )  # claimed is not enough: what was not begun is given back, and nobody is stuck
+    )  # claimed is not enough: a job that did not begin is given back, and no handler is stuck
 
     worker.stop()
     eventually(lambda: worker.worker.stuck)
@@ -153,26 +161,26 @@ def test_until_empty_ends_when_nothing_is_due(database, store):
     assert (state_of(store, now), state_of(store, later)) == ("succeeded", "queued")
 
 
-def test_a_job_given_back_while_the_feeder_asks_is_not_nothing():
-    """The claim did not see it yet, and by its answer nothing is in hand any more: there may be work."""
-    shelf = Shelf(WorkerConfig())
-    slot, _ = shelf.board.write(1, 1, uuid4().bytes, 15.0, 0.0)
+def test_a_job_given_back_while_the_claimer_asks_is_not_nothing():
+    """The claim did not see it yet, and its answer comes when no lease is left: there may be work."""
+    state = WorkerState(WorkerConfig())
+    slot, _ = state.lease_table.write(1, 1, uuid4().bytes, 15.0, 0.0)
 
-    async def give_back(call, ahead=None):
-        if shelf.in_hand:
-            shelf.board.wipe(slot)
-        return []
+    async def give_back(params, handler):
+        if state.held_count:
+            state.lease_table.wipe(slot)
+        handler.take([])
 
     async def ask_twice():
-        line: Any = SimpleNamespace(fetch=give_back)
-        feeder = Feeder(shelf, line, registry(), Outage(15.0), 1, None, None)
+        backend: Any = SimpleNamespace(claim=give_back)
+        claimer = claimer_of(state, backend)
         for _ in range(2):
-            await feeder._feed()
-            told.append(feeder.found_nothing.is_set())
+            await claimer._feed()
+            told.append(claimer.found_nothing.is_set())
 
     told: list[bool] = []
     asyncio.run(ask_twice())
-    shelf.board.close()
+    state.lease_table.close()
 
     assert told == [False, True]
 

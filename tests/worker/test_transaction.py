@@ -12,7 +12,7 @@ import pytest
 from psycopg import IsolationLevel
 from psycopg.rows import dict_row
 
-from faultline.errors import AlreadySettled, FaultlineError, LeaseLost, SyncInAsync
+from faultline.errors import AlreadySettled, FaultlineError, LeaseLost, SyncInAsync, TransactionEnded
 from faultline.job import Job
 from faultline.outcome import Cancel, Dead, Snooze
 from faultline.store import calls
@@ -136,7 +136,7 @@ def test_a_loss_swallowed_in_a_savepoint_is_raised_at_the_blocks_end(database, s
 
 
 def test_a_handler_that_swallows_the_loss_altogether_does_not_succeed(database, store):
-    """Its rows were rolled back: a success without them would be work that nobody did."""
+    """Its rows were rolled back: a success without them would be work that was not done."""
     attempts: list[int] = []
     workers: list[InProcess] = []
 
@@ -145,8 +145,8 @@ def test_a_handler_that_swallows_the_loss_altogether_does_not_succeed(database, 
         with contextlib.suppress(LeaseLost), job.transaction(result="done") as conn:
             conn.execute(INSERT, [job.id, job.token, "written"])
             if len(attempts) == 1:
-                (hand,) = workers[0].worker._shelf.running
-                hand.safe_at = (
+                (attempt,) = workers[0].worker._state.running
+                attempt.safe_at = (
                     0.0  # as if no beat had come through: refused here, before the database is asked
                 )
         return "" if len(attempts) > 1 else "all is well"
@@ -163,7 +163,7 @@ def test_a_handler_that_swallows_the_loss_altogether_does_not_succeed(database, 
 
 @pytest.mark.parametrize("isolation", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
 def test_at_repeatable_read_the_fence_comes_first(database, store, writing, isolation):
-    """Its row is locked from the start, so nobody can take the job while the block runs."""
+    """Its row is locked from the start, so no session can take the job while the block runs."""
     job = enqueue(store, task="write")
     seen: list[Any] = []
 
@@ -178,7 +178,7 @@ def test_at_repeatable_read_the_fence_comes_first(database, store, writing, isol
 
 
 def test_a_block_at_repeatable_read_may_last_longer_than_a_lease(database, store, writing):
-    """No beat can renew a row that its own transaction has locked; nobody can take it either."""
+    """No beat can renew a row that its own transaction has locked; no claim can take it either."""
     job = enqueue(store, task="write")
 
     handler = writing(lambda *_: threading.Event().wait(4.5), isolation=IsolationLevel.REPEATABLE_READ)
@@ -328,7 +328,7 @@ def test_each_kind_of_handler_is_told_its_own_kind_of_block(database, store):
 
 
 def test_many_threads_may_commit_at_once(database, store):
-    """Each finds its own lease among those in hand, while the others come and go."""
+    """Each finds its own lease among those of the worker, while the others come and go."""
 
     def write(job: Job) -> None:
         with job.transaction(result=job.id) as conn:
@@ -358,3 +358,134 @@ def test_cancelled_while_it_commits_a_job_gets_the_databases_answer(database, st
     assert outcomes(store, job) == ["succeeded"]
     assert effects(database) == ["written"]
     assert store.run(calls.refusals(job)) == []
+
+
+OTHERS = 4
+
+
+@pytest.fixture(params=["connection", "cursor", "savepoint"])
+def late_use(request: pytest.FixtureRequest) -> Any:
+    """What code behind the block may do with the connection it was lent, in the loop."""
+
+    async def use(conn: Any, cursor: Any, job: Job) -> None:
+        if request.param == "connection":
+            await conn.execute(INSERT, [job.id, job.token, "late"])
+        elif request.param == "cursor":
+            await cursor.execute(INSERT, [job.id, job.token, "late"])
+        else:
+            async with conn.transaction():
+                await cursor.execute(INSERT, [job.id, job.token, "late"])
+
+    return use
+
+
+def test_a_connection_used_after_its_block_reaches_no_other_jobs_transaction(database, store, late_use):
+    """The pool has lent its session to the next handler by then, which is in the middle of its block."""
+    told: list[BaseException] = []
+    sessions: list[int] = []
+    has_it, tried = asyncio.Event(), asyncio.Event()
+
+    async def leaks(job: Job) -> None:
+        async with job.transaction() as conn:
+            cursor = conn.cursor()
+            sessions.append(conn.info.backend_pid)
+        await has_it.wait()
+        try:
+            await late_use(conn, cursor, job)
+        except TransactionEnded as error:
+            told.append(error)
+        assert conn.closed
+        await conn.close()  # not the session's end
+        tried.set()
+
+    async def goes_on(job: Job) -> None:
+        async with job.transaction() as conn:
+            if conn.info.backend_pid == sessions[0]:
+                has_it.set()
+            await tried.wait()
+            await conn.execute(INSERT, [job.id, job.token, "its own"])
+
+    first = enqueue(store, task="leaks")
+    with working(database, leaks, goes_on, config=quick()):
+        eventually(lambda: state_of(store, first) == "succeeded")
+        others = [enqueue(store, task="goes_on") for _ in range(OTHERS)]  # one of them has its session
+        eventually(lambda: all(state_of(store, other) == "succeeded" for other in others))
+
+    assert effects(database) == ["its own"] * OTHERS
+    (error,) = told
+    assert f"lent to job {first} (leaks) was used after the block had ended; nothing was sent" in str(error)
+
+
+def test_a_connection_used_after_its_block_in_a_thread_reaches_no_other_jobs_transaction(database, store):
+    told: list[BaseException] = []
+    sessions: list[int] = []
+    has_it, tried = threading.Event(), threading.Event()
+
+    def leaks(job: Job) -> None:
+        with job.transaction() as conn:
+            cursor = conn.cursor()
+            sessions.append(conn.info.backend_pid)
+        has_it.wait(30)
+        for use in (conn, cursor):
+            try:
+                use.execute(INSERT, [job.id, job.token, "late"])
+            except TransactionEnded as error:
+                told.append(error)
+        conn.close()
+        tried.set()
+
+    def goes_on(job: Job) -> None:
+        with job.transaction() as conn:
+            if conn.info.backend_pid == sessions[0]:
+                has_it.set()
+            tried.wait(30)
+            conn.execute(INSERT, [job.id, job.token, "its own"])
+
+    first = enqueue(store, task="leaks")
+    with working(database, leaks, goes_on, config=quick()):
+        eventually(lambda: state_of(store, first) == "succeeded")
+        others = [enqueue(store, task="goes_on") for _ in range(OTHERS)]  # one of them has its session
+        eventually(lambda: all(state_of(store, other) == "succeeded" for other in others))
+
+    assert effects(database) == ["its own"] * OTHERS
+    assert len(told) == 2
+
+
+def test_a_task_that_writes_on_behind_the_block_is_refused(database, store):
+    """Started inside, it is still at it when the block ends."""
+    told: list[BaseException] = []
+
+    async def leaves_a_task(job: Job) -> None:
+        async def write_on() -> None:
+            for _ in range(10_000):
+                await conn.execute(INSERT, [job.id, job.token, "by the task"])
+
+        async with job.transaction() as conn:
+            task = asyncio.create_task(write_on())
+            await asyncio.sleep(0.05)
+        try:
+            await task
+        except TransactionEnded as error:
+            told.append(error)
+
+    job = enqueue(store, task="leaves_a_task")
+    drain(database, leaves_a_task)
+
+    assert state_of(store, job) == "succeeded"
+    assert len(told) == 1
+    assert effects(database)
+
+
+def test_what_a_handler_registers_on_its_connection_stays_its_own(database, store, writing):
+    factories: list[Any] = []
+
+    def change(_: Job, conn: Any) -> None:
+        factories.append(conn.row_factory)
+        conn.row_factory = dict_row
+
+    first = enqueue(store, task="write")
+    second = enqueue(store, task="write")
+    drain(database, writing(change), config=quick(jobs_max=1))
+
+    assert state_of(store, first) == state_of(store, second) == "succeeded"
+    assert dict_row not in factories

@@ -1,4 +1,4 @@
-"""A server that turns read-only, and a commit of which nobody can tell: neither costs a job an attempt."""
+"""A server that turns read-only, and a commit with an unknown outcome: neither costs a job an attempt."""
 
 import asyncio
 from typing import Any
@@ -9,16 +9,17 @@ from faultline.errors import OutcomeUnknown, ReadOnlyServer
 from faultline.job import Job
 from faultline.outcome import Failed, Snooze
 from faultline.store import calls
-from faultline.store.run import Store
-from faultline.worker.board import Board
-from faultline.worker.judge import after_raise
-from faultline.worker.transaction import WorkTransaction
+from faultline.store.pool import Store
+from faultline.worker.attempt import AttemptPhase
+from faultline.worker.execution.outcomes import after_raise
+from faultline.worker.heartbeat.lease_table import LeaseTable
+from faultline.worker.transactions.transaction import WorkTransaction
 from tests.promises.standby import a_primary
 from tests.support import enqueue, outcomes, state_of
 from tests.support_turning import Turning
 from tests.worker import turning_app as shop
 from tests.worker.conftest import TABLES
-from tests.worker.harness import a_hand, eventually, execute, quick, rows, short, working
+from tests.worker.harness import an_attempt, eventually, execute, quick, rows, short, working
 
 PLAIN: dict[str, Any] = {"pooler": "transaction"}
 TASKS = ["in_thread", "in_loop", "in_child", "in_child_loop"]
@@ -62,7 +63,7 @@ def test_a_write_of_the_handler_that_the_server_refuses_costs_no_attempt(turning
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_transaction_that_the_handler_itself_made_read_only_fails(turning, task):
-    """Given back again and again it would run for ever."""
+    """Given back again and again it would run without end."""
     store = Store(turning.dsn)
     job = enqueue(store, task=task, args='{"then": "forbid"}', max_attempts=1)
     with working(turning.dsn, *shop.app.registry, config=quick(jobs_max=1)):
@@ -126,7 +127,7 @@ def commits(request, proxy):
     return handler
 
 
-def test_a_commit_of_which_nobody_could_tell_in_time_costs_no_attempt(
+def test_a_commit_with_an_outcome_unknown_in_time_costs_no_attempt(
     database, store, proxy, commits, when_commit_breaks
 ):
     """The connection broke in the commit, and the database stayed away until the lease had ended."""
@@ -143,16 +144,18 @@ def test_a_commit_of_which_nobody_could_tell_in_time_costs_no_attempt(
 
 
 def test_what_a_handler_makes_of_an_unknown_commit_is_not_held_against_it():
-    board = Board.make(1)
-    hand = a_hand(board)
-    unknown = OutcomeUnknown("nobody knows")
-    assert isinstance(after_raise(hand, unknown), Failed)  # its own enqueue, which it may judge by its rules
+    lease_table = LeaseTable.make(1)
+    attempt = an_attempt(lease_table)
+    unknown = OutcomeUnknown("the reply was lost")
+    assert isinstance(
+        after_raise(attempt, unknown), Failed
+    )  # its own enqueue, which it may judge by its rules
 
-    hand.unknown = True
+    attempt.phase = AttemptPhase.UNKNOWN
 
     for error in (unknown, ValueError("its own word"), ReadOnlyServer("no")):
-        assert isinstance(after_raise(hand, error), Snooze)
-    board.close()
+        assert isinstance(after_raise(attempt, error), Snooze)
+    lease_table.close()
 
 
 def test_no_text_blames_the_queue_for_what_a_failover_lost(

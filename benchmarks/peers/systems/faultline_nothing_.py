@@ -8,7 +8,7 @@ class FaultlineKeepingNothing(FaultlineKeepingAll):
     name = "faultline keep=nothing"
     settings = FaultlineKeepingAll.settings.replace(
         "full ledger (keep=full, the default)",
-        "the queue keeps no ledger entry of a success: faultline.keep('default', 'nothing')",
+        "the queue keeps no ledger entry of a success: faultline.set_retention('default', 'nothing')",
     )
 
     async def setup(self) -> None:
@@ -16,7 +16,7 @@ class FaultlineKeepingNothing(FaultlineKeepingAll):
 
         await super().setup()
         with psycopg.connect(DSN, autocommit=True) as conn:
-            conn.execute("select faultline.keep('default', 'nothing')")
+            conn.execute("select faultline.set_retention('default', 'nothing')")
 
 
 if __name__ == "__main__":

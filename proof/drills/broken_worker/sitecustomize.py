@@ -7,7 +7,7 @@ from typing import Any
 
 def effects_apart() -> None:
     """job.transaction lends a connection that commits every statement by itself."""
-    from faultline.worker.transaction import WorkTransaction
+    from faultline.worker.transactions.transaction import WorkTransaction
 
     enter = WorkTransaction.__enter__
 
@@ -22,23 +22,23 @@ def effects_apart() -> None:
 
 def two_at_once() -> None:
     """A worker starts an attempt of a job whose older attempt still runs in it."""
-    from faultline.worker.shelf import Shelf
+    from faultline.worker.state import WorkerState
 
-    Shelf.at_work_on = lambda self: {}  # type: ignore[method-assign]
+    WorkerState.at_work_on = lambda self: {}  # type: ignore[method-assign]
 
 
 def guess_lost_commits() -> None:
-    """A commit whose reply was lost is taken for one that did not happen, and nobody asks the rows.
+    """A commit whose reply was lost is taken for one that did not happen, and the rows are not asked.
 
     Both lines of defence: left alone, the settler finds that the job it was told to put off had succeeded.
     """
-    from faultline.worker.settler import Settler
-    from faultline.worker.transaction import WorkTransaction
+    from faultline.worker.settlement.settler import Settler
+    from faultline.worker.transactions.transaction import WorkTransaction
 
     def guess(self: WorkTransaction, broken: Exception) -> None:
         self._judge("running", broken)
 
-    async def not_committed(self: Settler, hand: Any) -> bool:
+    async def not_committed(self: Settler, attempt: Any) -> bool:
         return False
 
     WorkTransaction._resolve = guess  # type: ignore[method-assign]

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the official image does at its start, as far as compose.yaml relies on it: the data folder is made once, with the
-# superuser's password from a file; the scripts of /docker-entrypoint-initdb.d run once, over a socket; then it serves everybody.
+# superuser's password from a file; the scripts of /docker-entrypoint-initdb.d run once, over a socket; then it serves all clients.
 set -eu
 if [ "$(id -u)" = 0 ]; then
     mkdir -p "$PGDATA"

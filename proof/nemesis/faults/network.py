@@ -20,7 +20,7 @@ def _line(storm: Storm, fault: Fault) -> Link:
 async def cut(storm: Storm, fault: Fault) -> str:
     """All connections of one line, or of all of them."""
     if fault.chance < 0.25:
-        return f"everybody, {sum(link.cut() for link in storm.arena.links.values())} connections"
+        return f"all clients, {sum(link.cut() for link in storm.arena.links.values())} connections"
     link = _line(storm, fault)
     return f"{link.name}, {link.cut()} connections"
 

@@ -40,12 +40,12 @@ async def kill_producers(storm: Storm, fault: Fault) -> str:
 def _struck(post: Post, number: signal.Signals, *, all_of_it: bool = False) -> str:
     pid = post.strike(number, all_of_it=all_of_it)
     if pid is None:
-        raise Missed(f"nobody stood at {post.name}'s post")
+        raise Missed(f"no worker was at {post.name}'s post")
     return f"{post.name}-{post.starts}, process {pid}"
 
 
 async def kill_pacemaker(storm: Storm, fault: Fault) -> str:
-    return _kill_one(storm, fault, "faultline.worker.pacemaker")
+    return _kill_one(storm, fault, "faultline.worker.heartbeat.pacemaker")
 
 
 async def kill_process(storm: Storm, fault: Fault) -> str:
@@ -53,7 +53,7 @@ async def kill_process(storm: Storm, fault: Fault) -> str:
 
 
 async def kill_child(storm: Storm, fault: Fault) -> str:
-    return _kill_one(storm, fault, "faultline.worker.child")
+    return _kill_one(storm, fault, "faultline.worker.processes.child_main")
 
 
 def _kill_one(storm: Storm, fault: Fault, word: str) -> str:
@@ -84,7 +84,7 @@ async def freeze_worker(storm: Storm, fault: Fault) -> str:
 async def _freeze(post: Post, fault: Fault, *, all_of_it: bool) -> str:
     pid = post.send(signal.SIGSTOP, all_of_it=all_of_it)
     if pid is None:
-        raise Missed(f"nobody stood at {post.name}'s post")
+        raise Missed(f"no worker was at {post.name}'s post")
     frozen = [pid, *family(pid)] if all_of_it else [pid]
     await asyncio.sleep(fault.lasts)
     for member in frozen:
@@ -94,7 +94,7 @@ async def _freeze(post: Post, fault: Fault, *, all_of_it: bool) -> str:
 
 
 async def trap(storm: Storm, fault: Fault) -> str:
-    """A worker that stops itself as it sends its first commit, and wakes when somebody else has the job."""
+    """A worker that stops itself as it sends its first commit, and wakes when another worker has the job."""
     queue = ("ambushes", "plain-ambushes")[fault.subject % 2]
     name = f"trapped-{fault.number}"
     post = await storm.arena.man(name, TRAPPED[queue])
@@ -120,7 +120,7 @@ async def until_frozen(post: Post) -> None:
 
 
 async def _until_taken(storm: Storm, name: str, at_least: float) -> str:
-    """Until another works on the job that it holds, or has done it: that is the moment to wake."""
+    """Wait until another worker has the job that it holds, or has done it: then it must wake."""
     until = time.monotonic() + at_least + 4 * LEASE_SECONDS
     while time.monotonic() < until:
         with contextlib.suppress(*storm.TROUBLE):

@@ -51,9 +51,9 @@ async def _lay(storm: Storm, words: tuple[str, ...], when: When, *, workers_only
     _spread(trap, links)
     try:
         if not await _sprung(trap):
-            trap.words = CALLS if words != COMMIT else COMMIT  # nobody says it just now: whatever comes next
+            trap.words = CALLS if words != COMMIT else COMMIT  # no client says it now: take the next
             if not await _sprung(trap):
-                raise Missed(f"nobody said {words[0]}")
+                raise Missed(f"no client said {words[0]}")
     finally:
         for link in links:
             if trap in link.traps:
@@ -75,7 +75,7 @@ async def _sprung(trap: Trap) -> bool:
 
 
 def _spread(trap: Trap, links: list[Link]) -> None:
-    """One trap on every line: whoever speaks first is caught."""
+    """One trap on every line: it catches the client that speaks first."""
     for link in links:
         link.traps.append(trap)
 

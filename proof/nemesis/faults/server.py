@@ -56,7 +56,7 @@ async def _restart(storm: Storm, fault: Fault, how: Literal["immediate", "fast"]
 
 
 async def lock(storm: Storm, fault: Fault) -> str:
-    """A bad migration: nobody reads or writes the table of active jobs."""
+    """A bad migration: no session can read or write the table of active jobs."""
 
     def hold() -> None:
         with storm.ground.connect() as conn, conn.transaction():
@@ -69,7 +69,7 @@ async def lock(storm: Storm, fault: Fault) -> str:
 
 
 async def old_transaction(storm: Storm, fault: Fault) -> str:
-    """A session that has written something, and then goes to lunch."""
+    """A session that has written a row, and then stays idle in its transaction."""
 
     def hold() -> None:
         with storm.ground.connect() as conn, conn.transaction():
@@ -96,7 +96,7 @@ async def disk_full(storm: Storm, fault: Fault) -> str:
 
 
 def _refused(storm: Storm) -> str:
-    """Whether the server itself says that its disk is full: a fault that nobody noticed would be none."""
+    """Whether the server itself says that its disk is full: a fault without effect would be none."""
     try:
         with storm.ground.connect() as conn:
             conn.execute(

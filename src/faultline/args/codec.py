@@ -10,17 +10,19 @@ from msgspec import UNSET
 
 from faultline.args import models
 from faultline.args.document import encode_document
-from faultline.args.signature import Argument, arguments_of, parameters_of, struct_of
+from faultline.args.signature import Argument, arguments_of, parameters_of, struct_of, zoned
+from faultline.bounds import counted
 from faultline.errors import BadArguments
 
 _PLACE: Final = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<place>.*)`)?$", re.DOTALL)
 _GOT: Final = re.compile(r"got `\w+`$")
+_ZONE: Final = "; give it one, such as datetime.now(UTC): without, it is another moment on another machine"
 
 
 class ArgsCodec:
     """Check a call against the handler's signature and keep it as JSON; read it back in the worker.
 
-    Encoding reads its own JSON back with a worker's decoder, so that whatever is enqueued can be run.
+    Encoding reads its own JSON back with a worker's decoder, so that every enqueued job can be run.
 
     >>> def charge(order_id: int, note: str = "") -> None: ...
     >>> codec = ArgsCodec.of(charge, "charge")
@@ -39,13 +41,15 @@ class ArgsCodec:
         self._subject = f"args of task {task}"
         self._by_position = tuple(argument.name for argument in arguments if argument.by_position)
         self._may_be_unset = not all(argument.required for argument in arguments)
-        # A caller is always held to the names; only a worker may overlook those of a newer caller.
-        strict = struct_of(arguments, task, forbid_unknown=True)
-        lenient = struct_of(arguments, task, forbid_unknown=False)
+        self._texts = tuple(argument.name for argument in arguments if argument.is_text)
+        # A caller always has to use the right names, and moments with a time zone; only a worker may ignore
+        # unknown names of a newer caller, and has to accept the moments of an older one.
+        strict = struct_of(map(zoned, arguments), task, forbid_unknown=True)
         self._strict = msgspec.json.Decoder(strict, dec_hook=models.load)
-        self._decoder = (
-            self._strict if forbid_unknown else msgspec.json.Decoder(lenient, dec_hook=models.load)
-        )
+        self._decoder = self._strict
+        if not forbid_unknown or any(argument.is_moment for argument in arguments):
+            lenient = struct_of(arguments, task, forbid_unknown=forbid_unknown)
+            self._decoder = msgspec.json.Decoder(lenient, dec_hook=models.load)
 
     @classmethod
     def of(
@@ -68,10 +72,14 @@ class ArgsCodec:
             self._strict.decode(data)
         except Exception as error:
             raise self._explain(error, bound) from None
+        for name in self._texts:
+            value = bound.get(name)
+            if type(value) is not str and value is not None and not isinstance(value, str):
+                raise self._no_text(name, value)
         return data.decode()
 
     def decode(self, text: str | bytes) -> dict[str, Any]:
-        """The keyword arguments a job's args stand for, with the types of the signature."""
+        """The keyword arguments in a job's args, with the types of the signature."""
         try:
             decoded = self._decoder.decode(text)
         except Exception as error:
@@ -94,7 +102,8 @@ class ArgsCodec:
         if len(args) > len(self._by_position):
             allowed = len(self._by_position)
             raise BadArguments(
-                f"task {self.task} takes {allowed} arguments by position, got {len(args)}; {self._takes()}"
+                f"task {self.task} takes {counted(allowed, 'argument')} by position, got {len(args)}; "
+                f"{self._takes()}"
             )
         bound = dict(zip(self._by_position, args, strict=False))
         if not kwargs:
@@ -106,15 +115,23 @@ class ArgsCodec:
     def _takes(self) -> str:
         return "it takes " + (", ".join(argument.name for argument in self.arguments) or "no arguments")
 
+    def _no_text(self, name: str, value: object) -> BadArguments:
+        """Refuse a type that is text in JSON, as bytes, UUIDs and moments are: the handler would get text."""
+        return BadArguments(
+            f"task {self.task}, argument {name}: expected `str`, got `{type(value).__name__}`. Make text of "
+            "it, or annotate the parameter with its type"
+        )
+
     def _explain(self, error: Exception, bound: dict[str, Any]) -> BadArguments:
-        """The task, the field, what was expected and what came, from the decoder's words."""
+        """The task, the field, the expected and the given type, from the decoder's text."""
         found = _PLACE.match(_words(error))
         what, place = (found["what"], found["place"]) if found else (_words(error), None)
         if place is None:
             return BadArguments(f"task {self.task}: {_lowered(what)}; {self._takes()}")
-        if place in bound:  # the decoder saw JSON; the caller wants to hear of the Python type
+        if place in bound:  # the decoder saw JSON; the caller needs the Python type
             what = _GOT.sub(f"got `{type(bound[place]).__name__}`", what)
-        return BadArguments(f"task {self.task}, argument {place}: {_lowered(what)}")
+        how = _ZONE if what.endswith("with a timezone component") else ""
+        return BadArguments(f"task {self.task}, argument {place}: {_lowered(what)}{how}")
 
 
 def _words(error: Exception) -> str:
@@ -122,7 +139,7 @@ def _words(error: Exception) -> str:
 
 
 def _lowered(what: str) -> str:
-    """The decoder's sentence in our words, and without its capital."""
+    """The decoder's sentence in our words, in lower case."""
     what = what.replace("Object missing required field", "missing argument")
     what = what.replace("Object contains unknown field", "unknown argument")
     return what[:1].lower() + what[1:]

@@ -1,4 +1,4 @@
-"""What JSON in PostgreSQL can hold, and the refusal of everything else before it is sent.
+"""The documents that JSON in PostgreSQL can hold, and the refusal of all others before they are sent.
 
 Looking at every value costs more than encoding it. So the encoded bytes are searched for signs of
 trouble first (scan.py), and only a suspicious document is walked, to find the place and name it.
@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from faultline.args import models
-from faultline.args.scan import BYTES_MAX, NUMBER_TOO_LARGE, Scan
+from faultline.args.scan import BYTES_MAX, NUMBER_TOO_LARGE, OBJECTS_MAX, Scan, is_plain
 from faultline.bounds import with_article
 from faultline.errors import BadDocument
 
@@ -23,12 +23,12 @@ DEPTH_MAX: Final = 64
 NUMBER_MAX: Final = 10**308
 
 WALK_BYTES_MAX: Final = 65_536
-"""A document from elsewhere that is longer is not walked to name the place: that costs what it should not."""
+"""A longer document from elsewhere is not walked for the place of an error: the walk would cost too much."""
 
 Place = tuple[()] | tuple[Any, Any]
-"""Where a value lies: the place around it, and the key or index there; None for the key itself."""
+"""The place of a value: the place around it, and the key or index there; None for the key itself."""
 
-# Sets come out sorted, so that the same request has the same JSON in every process, and so the same key.
+# Sets come out sorted: the same request has the same JSON in every process, and so the same key.
 _sorted: Final = msgspec.json.Encoder(enc_hook=models.dump, order="deterministic")
 _plain: Final = msgspec.json.Encoder(enc_hook=models.dump)
 
@@ -38,7 +38,7 @@ _near: Final = msgspec.json.Decoder()
 
 
 def encode_result(value: Any, task: str = "") -> str:
-    """What a handler returned, as JSON text; refuses what PostgreSQL could not keep.
+    """A handler's result as JSON text; refuses values that PostgreSQL could not keep.
 
     >>> encode_result({"sent": True})
     '{"sent":true}'
@@ -59,22 +59,23 @@ def encode_document(value: Any, subject: str) -> bytes:
         raise _explain(value, subject, error) from None
     if len(data) > BYTES_MAX:
         raise _too_long(len(data), subject)
-    scan = Scan(data)
     if _is_suspicious(data, value):
         _check_walking(value, subject)
+    if is_plain(data, DEPTH_MAX):
+        return data
+    scan = Scan(data)
     if wrong := scan.wrong_number() or _too_deep(scan):
         _check_walking(value, subject)
         raise BadDocument(f"{subject}: it {wrong}")
-    if size := scan.exceeds():
-        raise _too_long(size, subject)
+    _check_size(scan, subject)
     return data
 
 
 def check_document(data: bytes, subject: str, kind: type = object) -> None:
-    """Check JSON text that came from elsewhere, as `encode_document` checks what it encodes.
+    """Check JSON text that came from elsewhere, as `encode_document` checks the values that it encodes.
 
     The text itself goes on to the database: it keeps every digit of a number, as Python's floats do not.
-    What this costs is bounded by the length of the text: a server calls it for everything it is sent.
+    The cost is bounded by the length of the text: a server calls it for every document of a client.
 
     >>> check_document(b'{"order_id":7}', "args", dict)
     >>> check_document(b'[7]', "args", dict)
@@ -87,8 +88,7 @@ def check_document(data: bytes, subject: str, kind: type = object) -> None:
     wrong = scan.wrong_number()
     if wrong and wrong != NUMBER_TOO_LARGE:  # before it is decoded, which reads each digit
         raise BadDocument(f"{subject}: it {wrong}")
-    if size := scan.exceeds():
-        raise _too_long(size, subject)
+    _check_size(scan, subject)
     value = _decoded(data, subject, _far if scan.has_far_numbers() else _near)
     if not isinstance(value, kind):
         raise BadDocument(
@@ -117,6 +117,15 @@ def _wrong_text(data: bytes) -> str | None:
     return None
 
 
+def _check_size(scan: Scan, subject: str) -> None:
+    if size := scan.exceeds():
+        raise _too_long(size, subject)
+    if scan.has_too_many_objects():
+        raise BadDocument(
+            f"{subject}: more than {OBJECTS_MAX:,} objects. Store them elsewhere and pass a reference"
+        )
+
+
 def _too_deep(scan: Scan) -> str | None:
     return f"lies deeper than {DEPTH_MAX} levels. Flatten it" if scan.is_deeper_than(DEPTH_MAX) else None
 
@@ -136,12 +145,12 @@ def _encode(value: Any) -> bytes:
 
 
 def _is_suspicious(data: bytes, value: Any) -> bool:
-    # NaN is written as null and NUL as its escape: both look like something innocent, so look twice.
+    # NaN is written as null and NUL as its escape: both look harmless, so each needs a second check.
     return b"\\u0000" in data or (b"null" in data and data.count(b"null") != _nones(value))
 
 
 def _nones(value: Any) -> int:
-    """How many nulls are simply arguments that are None: the ordinary case, not worth a walk."""
+    """The nulls that are simply arguments with None: the ordinary case, without a walk."""
     return len([None for part in value.values() if part is None]) if type(value) is dict else 0
 
 
@@ -167,7 +176,7 @@ def _walk(root: Any) -> Iterator[tuple[Place, int, Any]]:
 
 
 def _named(place: Place) -> str:
-    """Where it lies, for people: put into words only once something is wrong there.
+    """The place in readable form: made only for an error.
 
     >>> _named((((), "order"), 3)), _named((((), "order"), None)), _named(())
     ('order[3]', 'a key in order', '')
@@ -217,7 +226,7 @@ def _explain(value: Any, subject: str, error: Exception) -> BadDocument:
         _check_walking(value, subject)
     except BadDocument as named:
         return named
-    except Exception:  # the walk met what the encoder met; the encoder's word is enough
+    except Exception:  # the walk met the same error as the encoder, whose text is enough
         pass
     return BadDocument(f"{subject}: {_culprit(value)}{_reason(error)}. Pass something JSON has a form for")
 

@@ -27,7 +27,7 @@ def _a(kind: object) -> str:
 
 
 def dump(value: Any) -> Any:
-    """What stands for this value in JSON."""
+    """The JSON value of this value."""
     if is_model(type(value)):
         return value.model_dump(mode="json")
     raise TypeError(f"{_a(type(value))} has no JSON form")
@@ -38,14 +38,14 @@ def load(kind: type[Any], document: Any) -> Any:
     if not is_model(kind):
         raise TypeError(f"{_a(kind)} has no JSON form")
     try:
-        # Through JSON rather than from the objects: a strict model takes a date from JSON text only.
+        # Through JSON and not from the objects: a strict model takes a date from JSON text only.
         return kind.model_validate_json(msgspec.json.encode(document))
     except ValueError as error:
         raise ValueError(_every_fault(error)) from None
 
 
 def _every_fault(error: Any) -> str:
-    """All that pydantic found, in one line and without the values: they may be secrets."""
+    """All errors of pydantic, in one line and without the values: they may be secrets."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
 

@@ -1,4 +1,4 @@
-"""A stored result, read back as what the handler says it returns."""
+"""A stored result, read back with the type of the handler's annotation."""
 
 import inspect
 from collections.abc import Callable
@@ -9,9 +9,7 @@ import msgspec
 
 from faultline.args import models
 from faultline.errors import BadDocument
-from faultline.outcome import Cancel, Dead, Snooze
-
-_WORDS = (Snooze, Cancel, Dead)
+from faultline.outcome import HANDLER_OUTCOMES
 
 
 class ResultReader:
@@ -28,7 +26,7 @@ class ResultReader:
         self._kind: Any = msgspec.UNSET
 
     def read(self, document: Any) -> Any:
-        """The value this JSON stands for, or BadDocument when it is of another shape."""
+        """The value of this JSON, or BadDocument when it is of another shape."""
         if self._kind is msgspec.UNSET:
             self._kind = _usable(_returned(self._handler))
         try:
@@ -49,19 +47,19 @@ def _returned(handler: Callable[..., Any]) -> Any:
         return get_type_hints(SimpleNamespace(__annotations__=annotations), names, include_extras=True)[
             "return"
         ]
-    except Exception:  # an annotation for the type checker alone: the values themselves must do
+    except Exception:  # an annotation for the type checker alone: plain JSON values are used
         return Any
 
 
 def _usable(hint: Any) -> Any:
-    """The annotation without the words a handler may say instead of a result; Any if JSON cannot hold it.
+    """The annotation without the outcomes that a handler may return; Any if JSON cannot hold it.
 
     Any for None too: a handler that settles by `job.transaction(result=...)` returns nothing itself.
     """
-    if hint in _WORDS or hint is NoneType:
+    if hint in HANDLER_OUTCOMES or hint is NoneType:
         return Any
     if get_origin(hint) in (Union, UnionType):
-        kept = tuple(part for part in get_args(hint) if part not in _WORDS)
+        kept = tuple(part for part in get_args(hint) if part not in HANDLER_OUTCOMES)
         hint = Union[kept] if kept else Any  # noqa: UP007 - made from parts
     try:
         msgspec.json.schema(hint, schema_hook=models.describe)

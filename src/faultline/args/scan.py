@@ -1,9 +1,9 @@
-"""The text of a document, looked at as bytes: its numbers, its depth, its length once PostgreSQL prints it.
+"""The text of a document, examined as bytes: its numbers, its depth, its length once PostgreSQL prints it.
 
 No value is built, no number is formatted, and no pattern steps back: the cost grows with the length of the
-text, whatever stands in it. An ordinary document costs two substring searches; only one that has long digit
-runs or exponents is looked at further, and one whose length may grow past the limit is measured. Even then no
-Python runs for each number: a server checks on its event loop. Exponents are counted by value, numbers by
+text alone. An ordinary document costs two substring searches; only one with long digit runs or exponents is
+examined further, and one whose length may grow past the limit is measured. Even then no Python runs for
+each number: a server checks on its event loop. Exponents are counted by value, numbers by
 form, and the few that can be beyond 1e308 are read singly.
 """
 
@@ -17,6 +17,9 @@ from faultline.bounds import DIGITS_MAX, EXPONENT_MAX
 
 BYTES_MAX: Final = 1_048_576
 """The largest document, measured as PostgreSQL prints it."""
+
+OBJECTS_MAX: Final = 100_000
+"""In one document. As jsonb each takes 630 bytes of a PostgreSQL backend, also an empty one."""
 
 # `1e-400,` is seven bytes here and 404 when PostgreSQL prints it; nothing grows by more.
 _GROWTH_MAX: Final = 58
@@ -36,7 +39,7 @@ _LARGE_NUMBER: Final = re.compile(
     rb"(?<![0-9.])(?!0(?:\.0++)?+e)([0-9]++)(?:\.([0-9]++))?+e(0*+[1-9][0-9]{2,}+)"
 )
 _LARGE_MAX: Final = 2 * BYTES_MAX // 100
-"""Of the latter no document within the limit has more: each is printed or written with a hundred digits."""
+"""The bound on the latter in a document within the limit: each is printed or written with 100 digits."""
 
 _FORM: Final = bytes.maketrans(b"123456789E", b"000000000e")
 _LONG: Final = b"0" * (_MAGNITUDE_MAX + 1)
@@ -49,6 +52,19 @@ _ALL_ELSE: Final = bytes(set(range(256)) - _STEPS.keys())
 TOO_MANY_DIGITS: Final = f"has a number of more than {DIGITS_MAX} digits in a row. Send it as text"
 EXPONENT_TOO_LARGE: Final = f"has a number with an exponent beyond {EXPONENT_MAX} either way. Send it as text"
 NUMBER_TOO_LARGE: Final = "has a number beyond 1e308 either way. Send it as text"
+
+
+def is_plain(data: bytes, levels: int) -> bool:
+    """Whether it is so short and simple that a Scan would find nothing: the common and fast case.
+
+    >>> is_plain(b'{"order_id":7}', 64), is_plain(b'{"a":1e-99999}', 64), is_plain(b"[[1]]", 2)
+    (True, False, False)
+    """
+    return (
+        len(data) <= _MAGNITUDE_MAX
+        and _POWER not in data.translate(_FORM, b"+-")
+        and data.count(b"[") + data.count(b"{") < levels
+    )
 
 
 class Scan:
@@ -71,7 +87,7 @@ class Scan:
         self._exponents: Counter[bytes] | None = None
 
     def wrong_number(self) -> str | None:
-        """What is wrong with a number that is past its bounds."""
+        """The fault of a number past its bounds."""
         if not _is_risky(self._form) or not _is_risky(form := _form(self.bare())):
             return None
         lower, has_long = self.lower(), _MANY in form
@@ -88,11 +104,11 @@ class Scan:
         return NUMBER_TOO_LARGE if any(map(_is_too_large, numbers)) else None
 
     def has_far_numbers(self) -> bool:
-        """Whether an exponent of three digits may stand in it, in a text or out of it."""
+        """Whether an exponent of three digits may occur in it, in a text or outside."""
         return _POWER in self._form
 
     def exceeds(self) -> int | None:
-        """How long it is printed, if that is past the limit; its numbers are within their bounds."""
+        """The printed length, if that is past the limit; the numbers are within their bounds."""
         if len(self.data) <= SMALL_BYTES:
             return None
         if len(self.data) > BYTES_MAX:
@@ -103,25 +119,25 @@ class Scan:
         return size if size > BYTES_MAX else None
 
     def _bytes_at_most(self) -> int:
-        """Never less than it is printed with: by how many digits its exponents have."""
+        """An upper bound on the printed length: by the number of digits in its exponents."""
         one, two, three = (self._form.count(power) for power in (b"0e0", b"0e00", _POWER))
         growth = 9 * (one - two) + 99 * (two - three) + EXPONENT_MAX * three
         return len(self.data) + self.data.count(b",") + self.data.count(b":") + growth
 
     def _bytes_by_exponents(self) -> int:
-        """Never less than it is printed with, and nearer: by what each exponent can add to a number."""
+        """A closer upper bound on the printed length: by what each exponent can add to a number."""
         growth = sum(times * (abs(int(power)) - len(power)) for power, times in self.exponents().items())
         return len(self.data) + self.bare().count(b",") + self.bare().count(b":") + growth
 
     def printed_bytes(self) -> int:
-        """How long PostgreSQL prints it: spaced out, and numbers without exponents."""
+        """The length as PostgreSQL prints it: with blanks, and numbers without exponents."""
         bare = self.bare()
         size = len(self.data) + bare.count(b",") + bare.count(b":")
         if b"0e0" not in _form(bare):
             return size
         plus = bare.count(b"+")
         parts = _POWERED.findall(self.lower())
-        # Which digits they are does not matter: numbers of one form are measured once.
+        # The digits themselves do not matter: numbers of one form are measured once.
         forms = b" ".join([number for number, _ in parts]).translate(_SAME_LENGTH).split(b" ")
         for (number, power), times in Counter(zip(forms, [power for _, power in parts], strict=True)).items():
             whole, _, fraction = number.partition(b".")
@@ -135,16 +151,20 @@ class Scan:
         return self._lower
 
     def exponents(self) -> Counter[bytes]:
-        """Every exponent as it is written, and how often."""
+        """Every exponent as written, with its count."""
         if self._exponents is None:
             self._exponents = Counter(_EXPONENT.findall(self.lower()))
         return self._exponents
 
+    def has_too_many_objects(self) -> bool:
+        """Whether it has more than OBJECTS_MAX objects."""
+        return self.data.count(b"{") > OBJECTS_MAX and self.bare().count(b"{") > OBJECTS_MAX
+
     def is_deeper_than(self, levels: int) -> bool:
-        """Whether brackets stand inside one another deeper than so; a scalar is a level of its own."""
+        """Whether brackets are nested deeper than this; a scalar is a level of its own."""
         if len(self.data) <= levels or self.data.count(b"[") + self.data.count(b"{") < levels:
             return False
-        # What is empty holds no further level; what is left open this often holds one more.
+        # An empty pair holds no further level; what is left open this often holds one more.
         full = self.bare().translate(None, b" \t\r\n").replace(b"[]", b"").replace(b"{}", b"")
         depths = accumulate(map(_STEPS.__getitem__, full.translate(None, _ALL_ELSE)))
         return max(depths, default=0) >= levels
@@ -160,7 +180,7 @@ class Scan:
 
 
 def _form(data: bytes) -> bytes:
-    """The same text with every digit a 0 and without signs: what digits stand in it no longer matters."""
+    """The same text with every digit a 0 and without signs: numbers of one form become equal."""
     return data.translate(_FORM, b"+-")
 
 
@@ -191,7 +211,7 @@ def _is_too_large(number: Number) -> bool:
 
 
 def _printed(whole: bytes, fraction: bytes, exponent: int) -> int:
-    """How many bytes `numeric` prints a number with, its sign left out.
+    """The bytes that `numeric` prints for a number, without its sign.
 
     >>> _printed(b"12", b"5", 3), _printed(b"1", b"", -3), _printed(b"0", b"", 9)
     (5, 5, 1)

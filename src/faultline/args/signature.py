@@ -1,10 +1,11 @@
 """A handler's signature as a msgspec struct: one field for each argument."""
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any, Final, Union, get_args, get_type_hints
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -27,6 +28,16 @@ class Argument:
     hint: Any
     required: bool
     by_position: bool
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a `str` and nothing else, or None."""
+        return all(_bare(kind) is str for kind in _kinds(self.hint))
+
+    @property
+    def is_moment(self) -> bool:
+        """Whether it is a `datetime`, or None, and leaves open which kind of."""
+        return all(kind is datetime for kind in _kinds(self.hint))
 
 
 def parameters_of(handler: Callable[..., Any], task: str) -> Mapping[str, inspect.Parameter]:
@@ -61,12 +72,12 @@ def _resolve(annotations: dict[str, Any], handler: Callable[..., Any], task: str
 
 
 def arguments_of(parameters: Mapping[str, inspect.Parameter], task: str) -> tuple[Argument, ...]:
-    """The arguments these parameters stand for; refuses what cannot be kept by name."""
+    """The arguments of these parameters; refuses those that cannot be kept by name."""
     arguments = []
     for name, parameter in parameters.items():
         if parameter.kind in _REFUSED:
             raise ConfigError(f"task {task}: parameter {name} {_REFUSED[parameter.kind]}")
-        # To a type checker `object` is stricter than Any; JSON knows no difference.
+        # To a type checker `object` is stricter than Any; to JSON both are the same.
         hint = Any if parameter.annotation is object else parameter.annotation
         _check_kind(hint, name, task)
         arguments.append(
@@ -81,7 +92,7 @@ def arguments_of(parameters: Mapping[str, inspect.Parameter], task: str) -> tupl
 
 
 def _check_kind(hint: Any, name: str, task: str) -> None:
-    """Refuse a type that has no JSON form here, where the task is defined, rather than at its first job."""
+    """Refuse a type without a JSON form here, where the task is defined, and not at its first job."""
     try:
         msgspec.json.schema(hint, schema_hook=models.describe)
     except Exception as error:
@@ -98,8 +109,30 @@ def _named(hint: Any) -> str:
     return hint.__qualname__ if isinstance(hint, type) and not get_args(hint) else repr(hint)
 
 
-def struct_of(arguments: tuple[Argument, ...], task: str, *, forbid_unknown: bool) -> type[msgspec.Struct]:
-    """The struct whose JSON is the job's args; what the caller left out stays unset, for the default."""
+def zoned(argument: Argument) -> Argument:
+    """The same argument for a caller, who must give a time zone: without one, a moment differs by place."""
+    if not argument.is_moment:
+        return argument
+    kinds = get_args(argument.hint) or (argument.hint,)
+    hints = tuple(_ZONED if kind is datetime else kind for kind in kinds)
+    return replace(argument, hint=Union[hints])  # noqa: UP007 - made from parts
+
+
+_ZONED: Final = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+def _kinds(hint: Any) -> list[Any]:
+    """The alternatives of a hint, without None; never empty."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return [part for part in parts if part is not NoneType] or [NoneType]
+
+
+def _bare(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def struct_of(arguments: Iterable[Argument], task: str, *, forbid_unknown: bool) -> type[msgspec.Struct]:
+    """The struct whose JSON is the job's args; an omitted argument stays unset, for the default."""
     fields: list[Any] = [
         (argument.name, argument.hint)
         if argument.required

@@ -2,7 +2,7 @@
 
 from faultline.audit.examine import examine
 from faultline.audit.ids import read_ids
-from faultline.audit.report import INVARIANTS, Example, Report, Verdict
+from faultline.audit.report import INVARIANTS, AuditReport, AuditVerdict, Counterexample
 from faultline.audit.walk import Effects
 
-__all__ = ["INVARIANTS", "Effects", "Example", "Report", "Verdict", "examine", "read_ids"]
+__all__ = ["INVARIANTS", "Effects", "Counterexample", "AuditReport", "AuditVerdict", "examine", "read_ids"]

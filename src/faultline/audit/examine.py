@@ -1,4 +1,4 @@
-"""Examine: ask a database whether everything Faultline promises is true of it, and change nothing."""
+"""Examine: check every promise of Faultline on a database, and change nothing."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -7,12 +7,12 @@ from typing import Any, Final
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from faultline.audit.report import Report
+from faultline.audit.report import AuditReport
 from faultline.audit.walk import Effects, Tell, TimeIsUp, Walk
 from faultline.errors import InputError
 
 BOUND: Final = timedelta(minutes=2)
-"""How long a lease may stay past its end: a lease of held fire, and a minute until reap has walked all."""
+"""The longest time of a lease past its end: a lease of held fire, and a minute for a full reap."""
 
 
 def examine(
@@ -23,13 +23,13 @@ def examine(
     bound: timedelta = BOUND,
     limit: timedelta | None = None,
     tell: Tell = lambda done, total: None,
-) -> Report:
-    """Read one snapshot of the whole database and say of each invariant whether it holds.
+) -> AuditReport:
+    """Read one snapshot of the whole database and give each invariant's verdict.
 
     >>> report = examine(conn)
     >>> assert report.holds, str(report)
 
-    `effects` is a table of yours to be held against the ledger; `acknowledged` are ids that enqueues answered
+    `effects` is a table of yours to compare with the ledger; `acknowledged` are ids that enqueues answered
     with, or a mapping of them to the moments of the answers (None where a moment was not noted): with one,
     retention explains nothing that is younger. With a `limit` the walk ends in time, and the report says that
     it is not complete.

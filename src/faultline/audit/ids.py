@@ -1,4 +1,4 @@
-"""Ids that a producer kept: one a line, or JSON lines with `id` and, where it was noted, `at`."""
+"""Ids that a producer kept: one a line, or JSON lines with `id` and optionally `at`."""
 
 import json
 from collections.abc import Iterable
@@ -8,18 +8,18 @@ from typing import Any, Final
 from faultline.errors import InputError
 
 IDS_MAX: Final = 10_000_000
-"""How many ids one audit takes: about a gigabyte of memory."""
+"""The bound on the ids of one audit: about a gigabyte of memory."""
 
 ID_MAX: Final = 2**63 - 1
 LINE_BYTES_MAX: Final = 10_000
 WANTED: Final = 'a line is a job id, or JSON such as {"id": 7, "at": "2030-01-31T09:00:00Z"}'
 
 Acknowledged = dict[int, datetime | None]
-"""The ids that enqueues answered with, and when, where the producer noted it."""
+"""The ids in the answers of enqueues, and their times, where the producer kept them."""
 
 
 def read_ids(lines: Iterable[str], name: str) -> Acknowledged:
-    """Every id of a file, with the first moment noted for it; a line that is none is named."""
+    """Every id of a file, with the first time noted for it; an invalid line is named."""
     ids: Acknowledged = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -54,7 +54,7 @@ def _id(value: Any) -> int:
 
 
 def _moment(value: Any) -> datetime | None:
-    """Seconds since 1970, or a moment in words with its zone; without a zone it may be another hour."""
+    """Seconds since 1970, or a written time with its zone; without a zone it may be another hour."""
     match value:
         case None:
             return None

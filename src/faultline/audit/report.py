@@ -1,4 +1,4 @@
-"""What an audit found: a verdict for each invariant, its counterexamples, and what is only remarkable."""
+"""The report of an audit: a verdict for each invariant, its counterexamples, and remarks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ INVARIANTS: Final[Mapping[str, str]] = {
     "LedgerReplays": "the ledger, replayed, gives the tables",
     "Drains": "no lease stays past its end",
 }
-"""The names, the same words everywhere, and what each of them says."""
+"""The invariants' names, the same everywhere, and their meanings."""
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """One row that contradicts an invariant: which job, by which check, in one sentence."""
+class Counterexample:
+    """One row that contradicts an invariant: the job, the check, and one sentence."""
 
     job_id: int
     check: str
@@ -32,30 +32,30 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """One invariant: whether it holds, how many rows were looked at, and the first that contradict it.
+class AuditVerdict:
+    """One invariant: whether it holds, the number of rows checked, and the first counterexamples.
 
-    `found` counts all that contradict it, `examples` has the first of them. `remarks` are what may be a fault
-    and may have a harmless reason, such as a clock that was set back: they break nothing.
+    `found` counts all counterexamples, `examples` has the first of them. `remarks` are rows that may be a
+    fault or may have a harmless reason, such as a clock that was set back: they break nothing.
     """
 
     name: str
     holds: bool
     looked_at: int
-    examples: tuple[Example, ...] = ()
+    examples: tuple[Counterexample, ...] = ()
     found: int = 0
-    remarks: tuple[Example, ...] = ()
+    remarks: tuple[Counterexample, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AuditReport:
     """Everything an audit found, at one moment of the database.
 
-    `complete` is false where the time ran out: then what was not looked at may hold or not, and the report
+    `complete` is false where the time ran out: then the unchecked part may hold or not, and the report
     as a whole does not.
     """
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[AuditVerdict, ...]
     moment: datetime
     complete: bool = True
     standby: bool = False
@@ -65,15 +65,15 @@ class Report:
         return self.complete and not self.violated
 
     @property
-    def violated(self) -> tuple[Verdict, ...]:
+    def violated(self) -> tuple[AuditVerdict, ...]:
         return tuple(verdict for verdict in self.verdicts if not verdict.holds)
 
-    def __getitem__(self, name: str) -> Verdict:
+    def __getitem__(self, name: str) -> AuditVerdict:
         """The verdict of that name: `report["NoZombie"]`."""
         return {verdict.name: verdict for verdict in self.verdicts}[name]
 
     def __str__(self) -> str:
-        """Every counterexample, a line each; made for the message of a failing test."""
+        """Every counterexample, a line each; for the message of a failing test."""
         lines = [
             f"{verdict.name} is violated: {example}"
             for verdict in self.violated

@@ -1,4 +1,4 @@
-"""The walk: every question of the audit, asked of one snapshot, range after range of job ids."""
+"""The walk: every question of the audit, asked in one snapshot, range after range of job ids."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -10,18 +10,18 @@ import psycopg
 from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Composed, Identifier
 
-from faultline.audit.checks import BY_RANGE, OF_ACKNOWLEDGED, OF_EFFECTS, OF_KEYS, Check, source
-from faultline.audit.notes import Notes
+from faultline.audit.checks import BY_RANGE, OF_ACKNOWLEDGED, OF_EFFECTS, OF_KEYS, AuditCheck, source
+from faultline.audit.findings import AuditFindings
 from faultline.errors import InputError
 
 RANGE_IDS: Final = 20_000
-"""How many job ids one question spans: some tens of milliseconds of the server's time."""
+"""The job ids in one question: some tens of milliseconds of the server's time."""
 
 ANSWERS_MAX: Final = 1_000
-"""How many counterexamples one question may answer with."""
+"""The bound on the counterexamples in one answer."""
 
 Tell = Callable[[int, int], None]
-"""Hears how far the walk has come: ids done, ids in all."""
+"""Called with the progress of the walk: ids done, ids in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Walk:
         self._bound = bound
         self._ends = None if limit is None else time.monotonic() + limit.total_seconds()
         self._prepare: bool | None = False
-        self.notes = Notes()
+        self.notes = AuditFindings()
         self.moment = datetime.now(UTC)
         self.standby = False
 
@@ -58,7 +58,7 @@ class Walk:
         self.moment, self.standby = facts["moment"], facts["standby"]
         total = int(facts["highest"])
         # Planning is most of the cost on a small database, which suites ask again and again; on a big one
-        # each range is to be planned for what is in it.
+        # each range needs a plan for its own data.
         self._prepare = None if total <= RANGE_IDS else False
         for low in self._ranges(tell, total):
             between = {"low": low, "high": low + RANGE_IDS, "bound": self._bound}
@@ -74,7 +74,7 @@ class Walk:
         tell(total, total)
 
     def _ranges(self, tell: Tell, total: int) -> Iterator[int]:
-        """Where each range begins; stretches without a job are stepped over."""
+        """The begin of each range; stretches without a job are skipped."""
         low = self._facts("next_range", {"low": 0})["first"]
         while low is not None:
             tell(low, total)
@@ -104,7 +104,7 @@ class Walk:
         for check in OF_EFFECTS:
             self._check(check, {"tasks": list(effects.tasks)}, table)
 
-    def _check(self, check: Check, args: dict[str, Any], table: Identifier | None = None) -> None:
+    def _check(self, check: AuditCheck, args: dict[str, Any], table: Identifier | None = None) -> None:
         question = _question(check.name, table)
         self._spend()
         with self._conn.cursor(row_factory=tuple_row) as cursor:
@@ -119,7 +119,7 @@ class Walk:
             return cursor.execute(_question(name, table), args, prepare=self._prepare).fetchone() or {}
 
     def _spend(self) -> None:
-        """Give the next statement the time that is left, and none where there is none."""
+        """Give the next statement the remaining time, and raise where none is left."""
         if self._ends is None:
             return
         left = round((self._ends - time.monotonic()) * 1000)

@@ -1,4 +1,4 @@
-"""The command line: one file a command, loaded when it is asked for."""
+"""The command line: one file a command, imported when it is used."""
 
 import sys
 
@@ -8,7 +8,7 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Where the `faultline` program begins."""
+    """The entry point of the `faultline` program."""
     try:
         from faultline.cli.root import main as run
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ _TOKENS = frozenset({"token", "current_token"})
 
 
 def plain(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts as JSON has them: moments in ISO 8601, tokens as strings."""
+    """Facts as JSON: moments in ISO 8601, tokens as strings."""
     return {name: _value(name, value) for name, value in facts.items()}
 
 

@@ -1,7 +1,7 @@
 """A Ctrl-C that Python had to drop is raised again.
 
-Python raises KeyboardInterrupt wherever the main thread happens to be. In a finaliser (`__del__`), in the
-callback of a weak reference or of C code there is nobody to raise it to: Python prints "Exception ignored in"
+Python raises KeyboardInterrupt at the present line of the main thread. In a finaliser (`__del__`), or in the
+callback of a weak reference or of C code, no caller can receive it: Python prints "Exception ignored in"
 and goes on, and the command would run to its end as if no key had been pressed.
 """
 
@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Final
 
 AGAIN_SECONDS: Final = 0.01
-"""By then the main thread is most likely out of what swallowed it; if not, it is dropped and raised again."""
+"""By then the main thread has most likely left the code that swallowed it; if not, it is raised again."""
 
 
 def keep_interrupts() -> None:
@@ -34,10 +34,10 @@ def keep_interrupts() -> None:
 
 
 def _again(number: int, frame: FrameType | None) -> None:
-    # Not the exception itself: by now SIGINT may be answered by an event loop.
+    # Not the exception itself: an event loop may handle SIGINT by now.
     signal.raise_signal(signal.SIGINT)
 
 
 def _disarm() -> None:
-    """The command has come to its end: an alarm that nobody answers any more would kill the process."""
+    """The command has ended: an alarm without a handler would kill the process."""
     signal.setitimer(signal.ITIMER_REAL, 0)

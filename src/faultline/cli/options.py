@@ -1,5 +1,7 @@
-"""What every command takes: where the database is, how to print; and the kinds of values people type."""
+"""The options of every command: the database, the output; and the types of option values."""
 
+import logging
+import os
 from collections.abc import Callable
 from datetime import datetime
 from functools import update_wrapper
@@ -7,8 +9,8 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
-from faultline.cli.terminal import Terminal, Wishes
-from faultline.config import JOBS_MAX_MAX
+from faultline.cli.terminal import OutputOptions, Terminal
+from faultline.config import JOBS_MAX_MAX, mistyped, no_setting
 from faultline.durations import parse_duration
 from faultline.errors import FaultlineError
 from faultline.suggest import did_you_mean
@@ -40,7 +42,7 @@ def _wish(flag: str, **options: Any) -> Everywhere:
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     _refuse_empty(ctx, param, value)
-    wishes = ctx.find_root().ensure_object(Wishes)
+    wishes = ctx.find_root().ensure_object(OutputOptions)
     if value is not None and param.name:
         setattr(wishes, param.name, value)
 
@@ -52,7 +54,7 @@ def _refuse_empty(ctx: click.Context, param: click.Parameter, value: Any) -> Non
 
 
 class Command(click.Command):
-    """A command of ours: it takes the options that every command takes, and lists them apart."""
+    """A command of ours: it takes the common options, and lists them apart."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -68,7 +70,7 @@ class Command(click.Command):
         _format_apart(self, ctx, formatter)
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A command with commands of its own, listed in the order in which they were written."""
 
     command_class = Command
@@ -92,7 +94,7 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def hint_for(self, ctx: click.Context, name: str) -> str:
-        """What else a word that is no command of this group may have meant."""
+        """The suggestions for a word that is no command of this group."""
         return ""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -100,7 +102,7 @@ class Group(click.Group):
         self.format_commands(ctx, formatter)
 
 
-Group.group_class = Group
+CommandGroup.group_class = CommandGroup
 
 
 def _format_apart(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -119,23 +121,48 @@ def _format_apart(command: click.Command, ctx: click.Context, formatter: click.H
 
 
 def told(command: Callable[Concatenate[Terminal, P], R]) -> Callable[P, R]:
-    """Hand a command the terminal it speaks to, as its first argument."""
+    """Pass a command its terminal, as its first argument."""
 
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        wishes = click.get_current_context().find_root().ensure_object(Wishes)
-        return command(Terminal(wishes), *args, **kwargs)
+        ctx = click.get_current_context()
+        terminal = Terminal(ctx.find_root().ensure_object(OutputOptions))
+        if ctx.info_name not in _TELL_IN_THEIR_LOG:
+            _remark_mistyped(terminal)
+        return command(terminal, *args, **kwargs)
 
     return update_wrapper(run, command)
 
 
+_TELL_IN_THEIR_LOG: Final = ("worker", "server")
+
+
+def _remark_mistyped(terminal: Terminal) -> None:
+    """Warn of variables that are nearly a setting; without any DSN the error itself names such a variable."""
+    for name, meant in mistyped().items():
+        if meant != "FAULTLINE_DSN" or _finds_a_database(terminal):
+            terminal.remark(no_setting(name, meant))
+
+
+def _finds_a_database(terminal: Terminal) -> bool:
+    from faultline.cli.serve.dev_server import running_dsn
+
+    return bool(terminal.dsn or os.environ.get("FAULTLINE_DSN") or running_dsn())
+
+
+def warn_of_mistyped(log: logging.Logger) -> None:
+    """The same for a command with a log, once the log is set up."""
+    for name, meant in mistyped().items():
+        log.warning("%s", no_setting(name, meant))
+
+
 def refuse_a_dsn(terminal: Terminal, name: str) -> None:
-    """For a command that brings its own database: one that was typed would be ignored without a word."""
+    """For a command with a database of its own: a typed --dsn would be ignored without a word."""
     if terminal.dsn is not None:
         raise click.UsageError(f"`faultline {name}` brings its own database; leave --dsn out")
 
 
 class _Parsed(click.ParamType[Any]):
-    """A value that one of our own functions reads; what it refuses becomes a usage error in its words."""
+    """A value that one of our own functions reads; its error becomes a usage error with the same text."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
@@ -167,20 +194,20 @@ def _moment(text: str) -> datetime:
 
 
 def _offset_here(moment: datetime) -> str:
-    """The offset from UTC that holds here at that moment, such as +01:00."""
+    """The local offset from UTC at that moment, such as +01:00."""
     try:
         return moment.astimezone().isoformat()[-6:]
-    except (OverflowError, ValueError, OSError):  # the first or last year there is
+    except (OverflowError, ValueError, OSError):  # the first or last year of datetime
         return "+00:00"
 
 
 def parsed(name: str, parse: Callable[[str], Any]) -> click.ParamType[Any]:
-    """A kind of value read by a function of ours."""
+    """A type of value read by a function of ours."""
     return _Parsed(name, parse)
 
 
 def whole(lowest: int, highest: int, name: str = "n") -> click.ParamType[Any]:
-    """A whole number within bounds; click's own would print the bounds into every line of help."""
+    """A whole number within bounds; click's own type would print the bounds into every line of help."""
 
     def read(text: str) -> int:
         digits = text.strip().removeprefix("-")
@@ -200,21 +227,21 @@ PROCESSES: Final = whole(1, 256)
 
 
 def _address(text: str) -> Any:
-    from faultline.exporters.endpoint import Address  # a command that listens nowhere need not carry it
+    from faultline.metrics.endpoint import MetricsAddress  # a command without an endpoint need not load it
 
-    return Address.read(text)
+    return MetricsAddress.read(text)
 
 
 ADDRESS: Final = parsed("address", _address)
 
 
 def reason_option(command: Callable[P, R]) -> Callable[P, R]:
-    """For what is noted as an act."""
-    return click.option("--reason", help="Why; kept for whoever reads `faultline acts`.")(command)
+    """For commands that are recorded as acts."""
+    return click.option("--reason", help="Why; shown by `faultline acts`.")(command)
 
 
 def yes_option(command: Callable[P, R]) -> Callable[P, R]:
-    """For what destroys: it asks first, and without a terminal to ask it refuses."""
+    """For destructive commands: they ask first, and without a terminal to ask they refuse."""
     return click.option(
-        "--yes", is_flag=True, help="Do it without asking; needed where nobody can be asked."
+        "--yes", is_flag=True, help="Do it without asking; needed where there is no terminal."
     )(command)

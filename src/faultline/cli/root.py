@@ -1,4 +1,4 @@
-"""`faultline`: the list of commands, and the one place where errors become a line and an exit code."""
+"""`faultline`: the list of commands, and the one place that turns errors into a line and an exit code."""
 
 import os
 import sys
@@ -8,15 +8,38 @@ from typing import Any, Final
 import click
 
 from faultline import __version__
-from faultline.cli.failing import exit_code_of, line_of
+from faultline.cli.exit_codes import exit_code_of, line_of
 from faultline.cli.interrupts import keep_interrupts
-from faultline.cli.options import Group
+from faultline.cli.options import CommandGroup
 
 COMMANDS: Final = (
     "dev", "demo", "drill", "worker", "server", "migrate", "enqueue", "jobs", "queues", "workers", "ledger",
     "audit", "keys", "roles", "acts", "metrics", "conformance", "bench", "health", "doctor", "version",
 )  # fmt: skip
-"""In the order a newcomer meets them, which is also the order of the help."""
+"""In the order in which new users need them, which is also the order of the help."""
+
+HOMES: Final = {
+    **dict.fromkeys(("dev", "worker", "server", "metrics"), "serve"),
+    **dict.fromkeys(("demo", "drill", "bench", "conformance"), "lab"),
+    **dict.fromkeys(
+        (
+            "migrate",
+            "queues",
+            "workers",
+            "ledger",
+            "audit",
+            "keys",
+            "roles",
+            "acts",
+            "health",
+            "doctor",
+            "version",
+        ),
+        "manage",
+    ),
+    "enqueue": "jobs",
+}
+"""The folder of each command's file; `jobs` is one of its own."""
 
 
 EXIT_CODES: Final = (
@@ -25,8 +48,8 @@ EXIT_CODES: Final = (
 )
 
 
-class Root(Group):
-    """Imports a command's file when it is asked for: a worker should not carry the tables of `jobs list`."""
+class Root(CommandGroup):
+    """Imports a command's file when it is used: a worker should not load the tables of `jobs list`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -44,7 +67,8 @@ class Root(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"faultline.cli.{cmd_name}").command
+        home = f"{HOMES[cmd_name]}.{cmd_name}" if cmd_name in HOMES else cmd_name
+        command: click.Command = import_module(f"faultline.cli.{home}").command
         return command
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -52,7 +76,7 @@ class Root(Group):
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})
         except BrokenPipeError:
-            # Whoever read our output has gone, as `head` does; Python must not complain of it as it ends.
+            # The reader of our output has gone, as `head` does; Python must not print an error at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
         except click.exceptions.NoArgsIsHelpError as error:
@@ -77,6 +101,6 @@ def main() -> None:
     """Run what the command line says."""
     keep_interrupts()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a letter should not cost the command.
+        # A terminal that cannot show a letter should not stop the command.
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
     root.main(prog_name="faultline")

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from rich.table import Table
 from rich.text import Text
 
-from faultline.cli.wording import safe
+from faultline.cli.format import safe
 
 TONES: Final = {
     "succeeded": "green", "running": "cyan", "queued": "", "dead": "red", "failed": "red",
@@ -15,12 +15,12 @@ TONES: Final = {
     "ok": "green", "warn": "yellow", "bad": "bold red", "working": "green", "silent": "yellow",
     "stopped": "dim", "paused": "yellow",
 }  # fmt: skip
-"""How a word about a job, a lease, a check or a worker is coloured."""
+"""The colours of the words for jobs, leases, checks and workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading; flexible columns give way where the terminal is narrow, by an ellipsis or by folding."""
+    """A heading; flexible columns shrink where the terminal is narrow, by an ellipsis or by folding."""
 
     title: str
     justify: Literal["left", "right"] = "left"
@@ -44,7 +44,7 @@ def prose(title: str) -> Column:
 
 
 def draw(columns: Sequence[Column], rows: Iterable[Sequence[object]], empty: str) -> Table | Text:
-    """A table of plain lines; with nothing in it, the sentence that says so."""
+    """A table of plain lines; an empty one becomes the sentence that says so."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column.title, justify=column.justify, no_wrap=not column.flexible)

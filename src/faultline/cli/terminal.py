@@ -1,4 +1,4 @@
-"""Terminal: everything a command says, asks and connects to goes through here."""
+"""Terminal: the output, the questions and the connection of every command."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ import click
 from faultline.config import Settings
 from faultline.telemetry import printable
 
-if TYPE_CHECKING:  # the drawing comes late: a worker that draws nothing should not carry it
+if TYPE_CHECKING:  # rich is imported late: a worker that draws nothing should not load it
     from psycopg import Connection
     from rich.console import Console, RenderableType
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:  # the drawing comes late: a worker that draws nothing should 
 T = TypeVar("T")
 
 PIPE_WIDTH: Final = 10_000
-"""Wide enough that nothing is cut or wrapped for a program that reads us."""
+"""Wide enough that nothing is cut or wrapped for a program that reads the output."""
 
 
 @dataclass
-class Wishes:
-    """What was asked of every command, before its name or after it."""
+class OutputOptions:
+    """The options of every command, before its name or after it."""
 
     dsn: str | None = None
     output: str = "table"
@@ -35,19 +35,19 @@ class Wishes:
     quiet: bool = False
 
 
-class Session:
-    """One connection that a command does its calls over."""
+class CommandSession:
+    """One connection for the calls of a command."""
 
     def __init__(self, conn: "Connection[Any]") -> None:
         self._conn = conn
 
     def run(self, call: "Call[T]") -> T:
-        from faultline.store.run import Store
+        from faultline.store.pool import Store
 
         return Store.run_in(self._conn, call)
 
     def act(self, call: "Call[T]", reason: str | None) -> T:
-        """Carry a call that the database notes as an act, with the reason for it, if there is one."""
+        """Make a call that the database records as an act, with its reason, if there is one."""
         from faultline.store import calls
 
         if reason is None:
@@ -58,9 +58,9 @@ class Session:
 
 
 class Terminal:
-    """Where a command's words go: tables or JSON to stdout, questions and remarks to stderr."""
+    """The streams of a command: tables or JSON to stdout, questions and remarks to stderr."""
 
-    def __init__(self, wishes: Wishes) -> None:
+    def __init__(self, wishes: OutputOptions) -> None:
         self.dsn = wishes.dsn
         self.json = wishes.output == "json"
         self.quiet = wishes.quiet
@@ -85,19 +85,19 @@ class Terminal:
         )  # fmt: skip
 
     def stage(self) -> "Console":
-        """A console for those who draw for themselves, as drills and the demo do."""
+        """A console for commands with drawings of their own, such as drills and the demo."""
         from rich.console import Console
 
         return Console(no_color=self.no_color or None, quiet=self.quiet, highlight=False)
 
     @property
     def is_interactive(self) -> bool:
-        """Whether somebody sits there and can be asked."""
+        """Whether stdin and stderr are a terminal, so that a question can be answered."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody reads along; a worker of a group has no stdin, so nobody there can be asked."""
+        """Whether stderr is a terminal; a worker of a group has no stdin and can ask no question."""
         return sys.stderr.isatty()
 
     def show(self, document: Any, drawn: "Callable[[], RenderableType]") -> None:
@@ -117,7 +117,7 @@ class Terminal:
         click.echo(json.dumps(document, indent=2, default=str))
 
     def say(self, text: str, style: str = "") -> None:
-        """One line about what was done; programs that asked for JSON, or for quiet, are spared it."""
+        """One line about the work done; omitted for programs that asked for JSON, or for quiet."""
         if not self.quiet and not self.json:
             self.out.print(printable(text), style=style)
 
@@ -127,27 +127,27 @@ class Terminal:
             self.err.print(printable(text), style="dim")
 
     def confirm(self, question: str, yes: bool) -> None:
-        """Ask before something that cannot be taken back; where nobody can be asked, refuse."""
+        """Ask before an act that cannot be undone; without a terminal, refuse."""
         if yes:
             return
         if not self.is_interactive:
-            raise click.UsageError(f"{question} Nobody is here to be asked; say --yes if you mean it")
+            raise click.UsageError(f"{question} There is no terminal to ask at; add --yes to confirm")
         click.confirm(printable(question), abort=True, err=True)
 
     def settings(self) -> Settings:
-        """Where the database is: --dsn, then FAULTLINE_DSN, then a `faultline dev` in this folder."""
+        """The DSN: --dsn, then FAULTLINE_DSN, then a `faultline dev` in this folder."""
         settings = Settings.read(dsn=self.dsn)
         if settings.dsn is None:
-            from faultline.cli.dev_server import running_dsn
+            from faultline.cli.serve.dev_server import running_dsn
 
             settings = Settings.read(dsn=running_dsn())
         return settings
 
     @contextmanager
-    def database(self) -> Iterator[Session]:
+    def database(self) -> Iterator[CommandSession]:
         """A connection to a database that is known to have our schema."""
-        from faultline.store.connect import connect, greet
+        from faultline.store.driver.connect import check_server, connect
 
         with connect(self.settings().require_dsn(), prepare_threshold=None) as conn:
-            greet(conn)
-            yield Session(conn)
+            check_server(conn)
+            yield CommandSession(conn)

@@ -1,4 +1,4 @@
-"""A job's life as lines: each lease with its token, who held it and how long, and every refused write."""
+"""The history of a job as lines: each lease with its token, holder and length, and every refused write."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from datetime import datetime
 from rich.table import Table
 from rich.text import Text
 
+from faultline.cli.format import clock, first_line, span
 from faultline.cli.tables import draw, number, toned, wide, word
-from faultline.cli.wording import clock, first_line, span
 from faultline.job import JobInfo, JobState, LedgerEntry, Refusal
 
 COLUMNS = (number("token"), wide("worker"), word("from"), word("to"), number("held"), wide("outcome"))
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TimelineLine:
     """One lease, or one refused write, at its place in time."""
 
     token: int
@@ -26,12 +26,14 @@ class Line:
     detail: str = ""
 
 
-def timeline(job: JobInfo | None, entries: Sequence[LedgerEntry], refusals: Sequence[Refusal]) -> list[Line]:
-    """The lines in the order in which things happened; a lease that is still held comes with no end."""
+def timeline(
+    job: JobInfo | None, entries: Sequence[LedgerEntry], refusals: Sequence[Refusal]
+) -> list[TimelineLine]:
+    """The lines in the order of their times; a lease that is still held has no end."""
     lines = [_lease(entry) for entry in entries]
     if job and job.state == JobState.RUNNING and job.token and job.claimed_at:
         lines.append(
-            Line(
+            TimelineLine(
                 job.token,
                 job.worker,
                 job.claimed_at,
@@ -44,16 +46,18 @@ def timeline(job: JobInfo | None, entries: Sequence[LedgerEntry], refusals: Sequ
     return sorted(lines, key=lambda line: (line.start, line.token))
 
 
-def _lease(entry: LedgerEntry) -> Line:
-    # A job that was cancelled before anybody claimed it has an entry without a lease.
+def _lease(entry: LedgerEntry) -> TimelineLine:
+    # A job that was cancelled before its first claim has an entry without a lease.
     start = entry.claimed_at or entry.settled_at
-    return Line(entry.token, entry.worker, start, entry.settled_at, entry.outcome, first_line(entry.error))
+    return TimelineLine(
+        entry.token, entry.worker, start, entry.settled_at, entry.outcome, first_line(entry.error)
+    )
 
 
-def _refused(refusal: Refusal) -> Line:
+def _refused(refusal: Refusal) -> TimelineLine:
     newer = f": token {refusal.current_token} is newer" if refusal.reason == "token_mismatch" else ""
     times = f", {refusal.times} times" if refusal.times > 1 else ""
-    return Line(
+    return TimelineLine(
         refusal.token,
         refusal.worker,
         refusal.first_at,
@@ -63,12 +67,12 @@ def _refused(refusal: Refusal) -> Line:
     )
 
 
-def drawn(lines: Sequence[Line]) -> Table | Text:
+def drawn(lines: Sequence[TimelineLine]) -> Table | Text:
     """The lines as a table, refusals in red."""
-    return draw(COLUMNS, (_row(line) for line in lines), "nobody has claimed it yet")
+    return draw(COLUMNS, (_row(line) for line in lines), "no worker has claimed it yet")
 
 
-def _row(line: Line) -> tuple[object, ...]:
+def _row(line: TimelineLine) -> tuple[object, ...]:
     held = span((line.end - line.start).total_seconds()) if line.end else ""
     told = Text.assemble(toned(line.outcome), f" {line.detail}" if line.detail else "", overflow="fold")
     if line.outcome == "refused":

@@ -1,7 +1,6 @@
-"""What producers use: an app, its tasks, and handles on the jobs they enqueue."""
+"""The API of producers: tasks, and handles on the jobs they enqueue."""
 
-from faultline.client.app import Faultline
 from faultline.client.handle import Handle
-from faultline.client.tasks import Task
+from faultline.client.task_client import Task
 
-__all__ = ["Faultline", "Handle", "Task"]
+__all__ = ["Handle", "Task"]

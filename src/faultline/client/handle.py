@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from faultline.args import ResultReader
+from faultline.client.app_stores import refuse_in_a_loop
 from faultline.client.sender import Sender
-from faultline.client.stores import refuse_in_a_loop
 from faultline.errors import (
     BadDocument,
     JobCancelled,
@@ -134,7 +134,7 @@ def found(info: J | None, job_id: int) -> J:
 
 
 def _pauses(job_id: int, timeout: timedelta | float | None) -> Iterator[float]:
-    """How long to sleep between looks: short at first, then longer, never past the end."""
+    """The pause between polls: short at first, then longer, never past the end."""
     if timeout is not None and (
         isinstance(timeout, bool) or not isinstance(timeout, int | float | timedelta)
     ):

@@ -1,4 +1,4 @@
-"""Carries what an app asks for to the database, and hints to the workers afterwards."""
+"""The calls of an app to the database, and the hints to the workers after them."""
 
 import asyncio
 import logging
@@ -8,12 +8,13 @@ from typing import Final, TypeVar
 
 import psycopg
 
-from faultline.client import traced
-from faultline.client.batches import Bulk, is_due
-from faultline.client.hints import Hints, Later
-from faultline.client.stores import Stores, refuse_in_a_loop
+from faultline.bounds import counted
+from faultline.client import traced_send
+from faultline.client.app_stores import AppStores, refuse_in_a_loop
+from faultline.client.bulk import BulkEnqueue, is_due
+from faultline.client.wakeups import DelayedWakeups, WakeupSender
 from faultline.errors import DatabaseError, OutcomeUnknown, ServerUnavailable
-from faultline.failpoints import reach
+from faultline.failpoints import failpoint
 from faultline.job import NewJob
 from faultline.store import calls
 from faultline.store.call import Call
@@ -25,43 +26,45 @@ _log: Final = logging.getLogger("faultline.client")
 
 
 class Sender:
-    """One app's way to the database: everything in a plain and in an async form."""
+    """One app's calls to the database: all of them in a plain and in an async form."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: AppStores) -> None:
         self._stores = stores
-        self._hints = Hints()
-        self._later = Later(self._send_late)
+        self._hints = WakeupSender()
+        self._later = DelayedWakeups(self._send_late)
         self._on_their_way: set[asyncio.Task[None]] = set()  # a loop keeps only weak references
 
     def run(self, call: Call[T], form: str, hint: Call[None] | None = None) -> T:
-        """Carry one call; `form` names the blocking method, for whoever calls it in a loop."""
+        """Make one call; `form` names the blocking method, for the error when it is called in a loop."""
         refuse_in_a_loop(form)
         return self._stores.plain().run(call, hint)
 
     async def arun(self, call: Call[T], hint: Call[None] | None = None) -> T:
-        """Carry one call for async code."""
+        """Make one call for async code."""
         return await self._stores.of_this_loop().run(call, hint)
 
     def enqueue(self, new: NewJob) -> int:
         """Put one job in its queue, on a connection of our own."""
-        return self._enqueue(new) if tracing.tracer is None else traced.send(new, self._enqueue)
+        return self._enqueue(new) if tracing.tracer is None else traced_send.send(new, self._enqueue)
 
     async def aenqueue(self, new: NewJob) -> int:
         """Put one job in its queue, on a connection of our own."""
-        return await (self._aenqueue(new) if tracing.tracer is None else traced.asend(new, self._aenqueue))
+        return await (
+            self._aenqueue(new) if tracing.tracer is None else traced_send.asend(new, self._aenqueue)
+        )
 
     def _enqueue(self, new: NewJob) -> int:
         call, hint = calls.enqueue(new), self.hint_with(new)
-        reach("enqueue.sending")
+        failpoint("enqueue.sending")
         try:
             with unknown_when_unanswered(new.key is None):
                 job_id = self.run(call, "enqueue", hint)
         except ServerUnavailable:
             if new.key is None:
                 raise
-            # The key makes a second try harmless.
+            # The key makes a second try safe.
             job_id = self._stores.plain().run_again(call, hint)
-        reach("enqueue.sent")
+        failpoint("enqueue.sent")
         _tell_enqueued(new, job_id)
         if hint is None and is_due(new):
             self.hint(new.queue)
@@ -69,7 +72,7 @@ class Sender:
 
     async def _aenqueue(self, new: NewJob) -> int:
         call, hint = calls.enqueue(new), self.hint_with(new)
-        reach("enqueue.sending")
+        failpoint("enqueue.sending")
         try:
             with unknown_when_unanswered(new.key is None):
                 job_id = await self.arun(call, hint)
@@ -77,7 +80,7 @@ class Sender:
             if new.key is None:
                 raise
             job_id = await self._stores.of_this_loop().run_again(call, hint)
-        reach("enqueue.sent")
+        failpoint("enqueue.sent")
         _tell_enqueued(new, job_id)
         if hint is None and is_due(new):
             await self.ahint(new.queue)
@@ -86,9 +89,9 @@ class Sender:
     def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
         """Put many jobs in their queues, all of them or none."""
         refuse_in_a_loop("enqueue_many")
-        store, bulk = self._stores.plain(), Bulk(jobs)
+        store, bulk = self._stores.plain(), BulkEnqueue(jobs)
         with (
-            traced.bulk_in_span(bulk),
+            traced_send.bulk_in_span(bulk),
             _bulk_unknown_when_unanswered(bulk),
             store.transaction() as conn,
         ):
@@ -101,8 +104,8 @@ class Sender:
 
     async def aenqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
         """Put many jobs in their queues, all of them or none."""
-        store, bulk = self._stores.of_this_loop(), Bulk(jobs)
-        with traced.bulk_in_span(bulk), _bulk_unknown_when_unanswered(bulk):
+        store, bulk = self._stores.of_this_loop(), BulkEnqueue(jobs)
+        with traced_send.bulk_in_span(bulk), _bulk_unknown_when_unanswered(bulk):
             async with store.transaction() as conn:
                 async for ids in store.run_each(conn, bulk.calls()):
                     bulk.add(ids)
@@ -112,7 +115,7 @@ class Sender:
         return bulk.ids
 
     def hint_with(self, new: NewJob) -> Call[None] | None:
-        """The hint to send along with a job, unless one was sent a moment ago: then another follows later."""
+        """The hint to send with a job, unless one was sent a moment ago: then another follows later."""
         return calls.wake(new.queue) if is_due(new) and self._hints.leads(new.queue) else None
 
     def hint(self, queue: str) -> None:
@@ -153,7 +156,7 @@ class Sender:
         await self._asend(queue)
 
     async def settle_down(self) -> None:
-        """Let hints that are on their way in this loop arrive."""
+        """Wait for the pending hints of this loop."""
         loop = asyncio.get_running_loop()
         ours = [task for task in self._on_their_way if task.get_loop() is loop]
         await asyncio.gather(*ours, return_exceptions=True)
@@ -161,7 +164,7 @@ class Sender:
 
 @contextmanager
 def _only_a_hint(queue: str) -> Iterator[None]:
-    """The job is committed; whatever becomes of the hint, the poll behind it finds the job."""
+    """Send the hint, and ignore its failure: the job is committed, and a poll finds it."""
     try:
         yield
     except (DatabaseError, psycopg.Error) as error:
@@ -170,7 +173,7 @@ def _only_a_hint(queue: str) -> Iterator[None]:
 
 @contextmanager
 def unknown_when_unanswered(matters: bool) -> Iterator[None]:
-    """Say OutcomeUnknown when the reply to a write was lost and no row could tell."""
+    """Raise OutcomeUnknown when the reply to a write was lost and no row could tell."""
     try:
         yield
     except ServerUnavailable as error:
@@ -183,14 +186,14 @@ def unknown_when_unanswered(matters: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _bulk_unknown_when_unanswered(bulk: Bulk) -> Iterator[None]:
+def _bulk_unknown_when_unanswered(bulk: BulkEnqueue) -> Iterator[None]:
     try:
         yield
     except ServerUnavailable as error:
         if bulk.all_sent and not bulk.repeatable and _reply_was_lost(error):
             raise OutcomeUnknown(
-                f"the connection broke while {len(bulk.ids)} jobs were committed: either all of them are "
-                "enqueued, or none. Look before you repeat it, or give each a key, which makes that safe"
+                f"the connection broke during the commit of {counted(len(bulk.ids), 'job')}: it took place "
+                "whole, or not at all. Look before you repeat it, or give each a key, which makes that safe"
             ) from error
         raise
 
@@ -205,6 +208,6 @@ def _tell_enqueued(new: NewJob, job_id: int) -> None:
     emit("enqueued", logging.DEBUG, job_id=job_id, task=new.task, queue=new.queue)
 
 
-def _tell_many(bulk: Bulk) -> None:
+def _tell_many(bulk: BulkEnqueue) -> None:
     for (queue, task), jobs in bulk.counts.items():
         emit("enqueued", logging.DEBUG, jobs=jobs, task=task, queue=queue)

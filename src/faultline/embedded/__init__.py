@@ -1,5 +1,5 @@
-"""A private PostgreSQL in a folder you can delete: found, started, shared and stopped without a thought."""
+"""A private PostgreSQL in a folder that you can delete: found, started, shared and stopped automatically."""
 
-from faultline.embedded.server import EmbeddedServer
+from faultline.embedded.embedded_server import EmbeddedServer
 
 __all__ = ["EmbeddedServer"]

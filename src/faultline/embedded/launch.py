@@ -20,24 +20,24 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
-from faultline.embedded import supervise
-from faultline.embedded.account import Account, account_for, reachable
+from faultline.embedded import server_supervisor
 from faultline.embedded.binaries import Binaries, find_binaries
 from faultline.embedded.cache import runnable
-from faultline.embedded.cluster import SUPERUSER, ensure_data, last_words, server_environment
-from faultline.embedded.hold import Hold
+from faultline.embedded.data_folder import SUPERUSER, ensure_data, last_words, server_environment
+from faultline.embedded.holder import ServerHolder
 from faultline.embedded.orphans import end_orphans
-from faultline.embedded.place import Card, Place
+from faultline.embedded.os_account import OsAccount, account_for, reachable
+from faultline.embedded.server_folder import Card, ServerFolder
 from faultline.errors import ServerFailed
 
-READY_SECONDS_MAX = 120.0  # a server that recovers from a crash replays its log first
+READY_SECONDS_MAX = 120.0  # after a crash a server replays its log first
 QUIET_SECONDS_MAX = 5.0
 POLL_SECONDS = 0.01
 PORT_TRIES_MAX = 5
 PORTS_OF_FOLDERS = range(20_000, 30_000)
 LOG_BYTES_MAX = 4_000_000
 
-# The kernel's limit for a socket's path is 104 bytes on macOS and 108 on Linux, its closing zero included.
+# The kernel's limit for a socket's path is 104 bytes on macOS and 108 on Linux, with its closing zero.
 SOCKET_PATH_BYTES_MAX = 103
 
 DEFAULTS = {
@@ -52,36 +52,38 @@ UNSAFE_AND_FAST = {"fsync": "off", "full_page_writes": "off"}
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Everything that is decided before a server is started."""
+class LaunchPlan:
+    """The decisions made before a server is started."""
 
-    place: Place
+    place: ServerFolder
     binaries: Binaries
-    account: Account
+    account: OsAccount
     settings: Mapping[str, str]
     keep: bool
 
 
-def start(place: Place, settings: Mapping[str, str], *, fsync: bool, keep: bool) -> tuple[Hold, Card]:
-    """Start a server in a folder where none runs. The caller has the folder's turn."""
+def start(
+    place: ServerFolder, settings: Mapping[str, str], *, fsync: bool, keep: bool
+) -> tuple[ServerHolder, Card]:
+    """Start a server in a folder without one. The caller holds the folder's lock."""
     with _after_the_last_one(place) as life:
         _sweep(place)
         account = account_for(place.data)
         binaries = runnable(find_binaries(), account)
         ensure_data(place, binaries, account, keep=keep)
         chosen = {**DEFAULTS, **({} if fsync else UNSAFE_AND_FAST), **settings}
-        hold, card = _launch_on_a_free_port(Plan(place, binaries, account, chosen, keep), life)
+        hold, card = _launch_on_a_free_port(LaunchPlan(place, binaries, account, chosen, keep), life)
     with _dropped_on_error(hold):
         if keep and place.read_port() is None:
-            place.write_port(card.port)  # one taken today may be free tomorrow: the first choice stays
+            place.write_port(card.port)  # a port in use today may be free tomorrow: the first choice stays
         _set_password(place, card)
         place.write_card(card)
     return hold, card
 
 
 @contextmanager
-def _after_the_last_one(place: Place) -> Iterator[int]:
-    """Wait for the end of whatever ran here before, and help it if it takes long; then its life is ours."""
+def _after_the_last_one(place: ServerFolder) -> Iterator[int]:
+    """Wait for the end of an earlier server, and force it if it takes long; then the folder is ours."""
     life = place.take_life(QUIET_SECONDS_MAX)
     for way in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
         if life is None:
@@ -96,7 +98,7 @@ def _after_the_last_one(place: Place) -> Iterator[int]:
 
 
 @contextmanager
-def _dropped_on_error(hold: Hold) -> Iterator[None]:
+def _dropped_on_error(hold: ServerHolder) -> Iterator[None]:
     try:
         yield
     except BaseException:
@@ -104,19 +106,19 @@ def _dropped_on_error(hold: Hold) -> Iterator[None]:
         raise
 
 
-def _sweep(place: Place) -> None:
-    """Clear what a killed server left behind. Nobody else is alive here, so nothing of it is in use."""
+def _sweep(place: ServerFolder) -> None:
+    """Clear the files of a killed server. No other process is alive here, so none of them is in use."""
     if stale := place.read_card():
         shutil.rmtree(stale.socket_folder, ignore_errors=True)
     place.drop_card()
-    # PostgreSQL takes the process id in there for a running server, if any process has been given it since.
+    # PostgreSQL takes the process id in this file for a running server, if any process has that id by now.
     (place.data / "postmaster.pid").unlink(missing_ok=True)
     with suppress(FileNotFoundError):
         if place.log.stat().st_size > LOG_BYTES_MAX:
             place.log.replace(place.log.with_name("log.old"))
 
 
-def _launch_on_a_free_port(plan: Plan, life: int) -> tuple[Hold, Card]:
+def _launch_on_a_free_port(plan: LaunchPlan, life: int) -> tuple[ServerHolder, Card]:
     wanted = _wanted_port(plan.place) if plan.keep else None
     for attempt in range(PORT_TRIES_MAX):
         card = _new_card(plan, wanted if attempt == 0 else None)
@@ -125,7 +127,7 @@ def _launch_on_a_free_port(plan: Plan, life: int) -> tuple[Hold, Card]:
             with _dropped_on_error(hold):
                 wait_ready(hold, card, plan.place)
         except ServerFailed as error:
-            # Between our finding a port free and the server's taking it, somebody else may have.
+            # Between our check of a port and the server's start, another process may have taken it.
             if "could not create any TCP/IP sockets" not in str(error):
                 raise
         else:
@@ -133,7 +135,7 @@ def _launch_on_a_free_port(plan: Plan, life: int) -> tuple[Hold, Card]:
     raise ServerFailed(f"no free TCP port for PostgreSQL was found in {PORT_TRIES_MAX} tries")
 
 
-def _new_card(plan: Plan, wanted: int | None) -> Card:
+def _new_card(plan: LaunchPlan, wanted: int | None) -> Card:
     return Card(
         nonce=secrets.token_hex(16),
         socket_folder=_socket_folder(plan.account),
@@ -143,10 +145,10 @@ def _new_card(plan: Plan, wanted: int | None) -> Card:
     )
 
 
-def _wanted_port(place: Place) -> int:
-    """The port a folder's server has had before, so that its address stays; or one that goes with its name.
+def _wanted_port(place: ServerFolder) -> int:
+    """The folder's earlier port, so that its address stays; or one computed from its name.
 
-    Not one that the system gives out: those go to outgoing connections, too, and would soon be taken.
+    Not from the system's range: those ports go to outgoing connections too, and would soon be in use.
     """
     name = zlib.crc32(os.fsencode(place.folder))
     return place.read_port() or PORTS_OF_FOLDERS[name % len(PORTS_OF_FOLDERS)]
@@ -154,7 +156,7 @@ def _wanted_port(place: Place) -> int:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # As PostgreSQL itself does: connections of the last server, closed a moment ago, are in nobody's way.
+        # As PostgreSQL itself does: recently closed connections of the last server do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -171,8 +173,8 @@ def _free_port() -> int:
     return port
 
 
-def _socket_folder(account: Account) -> str:
-    """A short folder of its own for the sockets: data folders may have longer paths than a socket can."""
+def _socket_folder(account: OsAccount) -> str:
+    """A short folder for the sockets: data folders may have longer paths than a socket can."""
     for base in ("/tmp", tempfile.gettempdir()):
         with suppress(OSError):
             folder = tempfile.mkdtemp(prefix="faultline-pg-", dir=base)
@@ -183,10 +185,10 @@ def _socket_folder(account: Account) -> str:
     raise ServerFailed(f"neither /tmp nor {tempfile.gettempdir()} can hold the server's sockets")
 
 
-def _launch(plan: Plan, card: Card, life: int) -> Hold:
+def _launch(plan: LaunchPlan, card: Card, life: int) -> ServerHolder:
     place, account = plan.place, plan.account
     ours, theirs = socket.socketpair()
-    hold = Hold(ours)
+    hold = ServerHolder(ours)
     with _dropped_on_error(hold), theirs, reachable(place.data, account) as (data, handles):
         settings = {"port": str(card.port), "unix_socket_directories": card.socket_folder, **plan.settings}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
@@ -203,11 +205,11 @@ def _launch(plan: Plan, card: Card, life: int) -> Hold:
             "life": life,
             "handles": list(handles),
         }
-        # Isolated and without site: nothing in the caller's environment changes what this process does. And
-        # in a session of its own: a Ctrl-C in the terminal must not stop the database before its workers.
+        # Isolated and without site: the caller's environment changes nothing in this process. In a session of
+        # its own: a Ctrl-C in the terminal must not stop the database before its workers.
         with place.open_log() as log:
             subprocess.run(
-                [sys.executable, "-I", "-S", supervise.__file__],
+                [sys.executable, "-I", "-S", server_supervisor.__file__],
                 input=json.dumps(order).encode(),
                 cwd="/",
                 stdout=log,
@@ -219,8 +221,8 @@ def _launch(plan: Plan, card: Card, life: int) -> Hold:
     return hold
 
 
-def wait_ready(hold: Hold, card: Card, place: Place) -> None:
-    """Return once the server accepts a connection; raise with its last words if it ends before."""
+def wait_ready(hold: ServerHolder, card: Card, place: ServerFolder) -> None:
+    """Return once the server accepts a connection; raise with its last lines if it ends before."""
     until = time.monotonic() + READY_SECONDS_MAX
     while time.monotonic() < until:
         if hold.is_gone():
@@ -232,8 +234,8 @@ def wait_ready(hold: Hold, card: Card, place: Place) -> None:
     raise ServerFailed(f"PostgreSQL did not answer within {READY_SECONDS_MAX:.0f} s: {_last_words(place)}")
 
 
-def _last_words(place: Place, hold: Hold | None = None) -> str:
-    """The end of the log, as its supervisor sent it or as we find it."""
+def _last_words(place: ServerFolder, hold: ServerHolder | None = None) -> str:
+    """The end of the log, from its supervisor or from the file."""
     said = hold.gone["log"] if hold and hold.gone else ""
     with suppress(FileNotFoundError):
         said = said or place.log.read_text(errors="replace")
@@ -244,10 +246,10 @@ def socket_dsn(card: Card, database: str) -> str:
     return make_conninfo(host=card.socket_folder, port=card.port, user=SUPERUSER, dbname=database)
 
 
-def _set_password(place: Place, card: Card) -> None:
-    """Give the superuser the password noted in the folder, or a new one if none is noted yet.
+def _set_password(place: ServerFolder, card: Card) -> None:
+    """Give the superuser the password of the folder, or a new one if there is none yet.
 
-    On every start: a kill between the two writes must not part them. Hashed here, so it is in no log.
+    On every start: a kill between the two writes must not part them. Hashed here, so no log has it.
     """
     password = place.read_password() or secrets.token_urlsafe(24)
     place.write_password(password)

@@ -1,4 +1,4 @@
-"""Processes of a server whose supervisor was killed: found by the folder they work in, and ended."""
+"""Processes of a server whose supervisor was killed: found by their working folder, and ended."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ PROC = Path("/proc")
 
 
 def end_orphans(data: Path, way: signal.Signals) -> list[int]:
-    """Signal every server process that works in a data folder; answer which they were."""
+    """Signal every server process that works in a data folder; answer their ids."""
     orphans = list(_working_in(data) if (PROC / "self/cwd").exists() else _started_on(data))
     for pid in orphans:
         with suppress(ProcessLookupError, PermissionError):
@@ -20,7 +20,7 @@ def end_orphans(data: Path, way: signal.Signals) -> list[int]:
 
 
 def _working_in(data: Path) -> Iterator[int]:
-    """By the kernel's word (Linux): a process called postgres whose current folder is this one."""
+    """From the kernel (Linux): processes called postgres whose current folder is this one."""
     for process in PROC.glob("[0-9]*"):
         with suppress(OSError):
             if (process / "comm").read_text().strip() == "postgres" and (process / "cwd").samefile(data):
@@ -28,7 +28,7 @@ def _working_in(data: Path) -> Iterator[int]:
 
 
 def _started_on(data: Path) -> Iterator[int]:
-    """By the command line (elsewhere): the server's first process, whose end is the end of the others."""
+    """From the command line (elsewhere): the server's first process, whose end ends the others."""
     listing = subprocess.run(["ps", "-axo", "pid=,command="], capture_output=True, text=True, check=False)
     for line in listing.stdout.splitlines():
         pid, _, command = line.strip().partition(" ")

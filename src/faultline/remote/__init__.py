@@ -1,1 +1,1 @@
-"""gRPC: the server for workers and clients in other processes and languages, and their other end."""
+"""The client side of the gRPC server, for workers in other processes."""

@@ -1,4 +1,4 @@
-"""A channel to one server: how it is made, and what its errors mean in our words."""
+"""A channel to one server: its options, and its errors in our words."""
 
 import contextlib
 from pathlib import Path
@@ -8,28 +8,28 @@ import grpc
 import grpc.aio
 
 from faultline import errors
-from faultline.remote.address import Address
+from faultline.remote.server_address import ServerAddress
 from faultline.rpc.v1 import problem_pb2, worker_pb2
 
 MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""What we take in one message; a server sends less, in parts where it must."""
+"""The bound on one incoming message; a server sends less, in parts where it must."""
 
 OPTIONS: Final[list[tuple[str, Any]]] = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
-    # A dead peer is noticed within half a minute, also while nothing is said.
+    # A dead peer is noticed within half a minute, also on an idle channel.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
-    # When to try again is ours to say: a channel left to itself would sleep through a server's return.
+    # We time the retries: a channel by itself would sleep through a server's return.
     ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 50),
-    # gRPC's name for the time that a connection may take to be made. Whoever asks has a bound of their own;
-    # 50 ms were less than a handshake takes over a long line, or with a busy machine.
+    # gRPC's name for the time that a connection may take to be made. Each call has a bound of its own;
+    # 50 ms would be less than a handshake takes over a long line, or on a busy machine.
     ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # Not shared with others of this process: a broken one is thrown away, with all that it remembers.
+    # Not shared in this process: a broken channel is dropped, with all its state.
     ("grpc.use_local_subchannel_pool", 1),
     # Proxies of the environment are for the web.
     ("grpc.enable_http_proxy", 0),
@@ -53,31 +53,34 @@ _KINDS: Final[dict[grpc.StatusCode, type[errors.FaultlineError]]] = {
     grpc.StatusCode.FAILED_PRECONDITION: errors.WrongState,
     grpc.StatusCode.UNIMPLEMENTED: errors.ConfigError,
 }
-"""What a server says of the call itself; everything else it says of this moment, and may be waited out."""
+"""Statuses about the call itself; all others are about the moment, and allow another try."""
 
 _SHOW_A_KEY: Final = ". A worker shows the key that FAULTLINE_API_KEY or --key-file gives it"
 
 
-def open_channel(address: Address, target: str) -> grpc.aio.Channel:
+_CHECK: Final = "check the address in --server, and that `faultline server --grpc` runs there"
+
+
+def open_channel(address: ServerAddress, target: str) -> grpc.aio.Channel:
     """A channel for the loop."""
     if not address.secure:
         return grpc.aio.insecure_channel(target, options=OPTIONS)
     return grpc.aio.secure_channel(target, _credentials(address), options=OPTIONS)
 
 
-def open_plain_channel(address: Address, target: str) -> grpc.Channel:
+def open_plain_channel(address: ServerAddress, target: str) -> grpc.Channel:
     """A channel for plain code, such as a pacemaker's."""
     if not address.secure:
         return grpc.insecure_channel(target, options=OPTIONS)
     return grpc.secure_channel(target, _credentials(address), options=OPTIONS)
 
 
-def metadata(address: Address) -> tuple[tuple[str, str], ...]:
-    """What each call shows: the key, in a header and never in a URL."""
+def metadata(address: ServerAddress) -> tuple[tuple[str, str], ...]:
+    """The metadata of each call: the key, in a header and never in a URL."""
     return () if address.key is None else (("authorization", f"Bearer {address.key}"),)
 
 
-def _credentials(address: Address) -> grpc.ChannelCredentials:
+def _credentials(address: ServerAddress) -> grpc.ChannelCredentials:
     return grpc.ssl_channel_credentials(_bytes(address.ca), _bytes(address.cert_key), _bytes(address.cert))
 
 
@@ -103,20 +106,30 @@ def named(fault: grpc.RpcError, target: str, *, sent: bool) -> errors.FaultlineE
 
 
 def _explained(said: str) -> str:
-    """What the library tells of an address that is not the right one, in words of ours.
+    """The library's error for a wrong address, in our words.
 
     >>> _explained("SSL_ERROR_SSL: error:100000f7:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER")
     'it speaks without TLS there; write grpc:// for grpcs://'
+    >>> _explained("DNS resolution failed for queue.example:8001").partition(";")[0]
+    'its name is not known'
+    >>> _explained("the database is away: Connection refused")
+    'the database is away: Connection refused'
     """
     if "Expected SETTINGS frame" in said:
         return "it does not speak gRPC there; give the address of its --grpc, not of its --http"
     if "WRONG_VERSION_NUMBER" in said:
         return "it speaks without TLS there; write grpc:// for grpcs://"
+    if said.startswith(("errors resolving", "DNS resolution failed")):
+        return f"its name is not known; {_CHECK}"
+    # A server's own errors begin otherwise, and may be about a database that refused it.
+    if said.startswith(("failed to connect to all", "connections to all")) and "handshake" not in said:
+        refused = "nothing listens there (Connection refused)"
+        return f"{refused if 'Connection refused' in said else said}; {_CHECK}"
     return said
 
 
 def lease_lost(refusal: worker_pb2.Refusal) -> errors.LeaseLost:
-    """What a fence said, as the database's own errors say it."""
+    """The refusal of a fence, as the database's own errors have it."""
     current = refusal.current_token if refusal.HasField("current_token") else None
     return errors.LeaseLost(refusal.job_id, refusal.token, current, REASONS.get(refusal.reason, "gone"))
 

@@ -1,1 +1,1 @@
-"""Generated from proto/: `make proto` makes it anew, `make proto-check` says whether it is current."""
+"""Generated from proto/: `make proto` generates it, `make proto-check` says whether it is current."""

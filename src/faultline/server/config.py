@@ -1,4 +1,4 @@
-"""ServerConfig: where the server listens, with which certificates, and whom it lets in."""
+"""ServerConfig: the server's addresses, certificates, rights and limits."""
 
 import ipaddress
 from dataclasses import dataclass, field
@@ -7,29 +7,38 @@ from pathlib import Path
 from typing import Final
 
 from faultline.errors import ConfigError
-from faultline.server.addresses import networks
 from faultline.server.limits import Limits
+from faultline.server.listener.address_limits import networks
 
 HTTP_PORT: Final = 8000
 GRPC_PORT: Final = 8001
-FORWARDED: Final = frozenset({
-    b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-forwarded-port", b"x-forwarded-server",
-    b"forwarded", b"via", b"x-real-ip", b"x-client-ip", b"cf-connecting-ip", b"true-client-ip",
+_FORWARDED: Final = frozenset({
+    b"forwarded", b"via", b"x-real-ip", b"x-client-ip", b"x-cluster-client-ip", b"x-original-host",
+    b"cf-connecting-ip", b"true-client-ip", b"fly-client-ip",
 })  # fmt: skip
-"""Headers by which a proxy says that it passes a request on; many a proxy sets but one of them."""
+_FORWARDED_BEGINS: Final = (b"x-forwarded", b"x-envoy-")
 
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 
 
+def is_of_a_proxy(header: bytes) -> bool:
+    """Whether a proxy says by this header that it passes a request on; many proxies set only one of them.
+
+    >>> is_of_a_proxy(b"x-forwarded-scheme"), is_of_a_proxy(b"fly-client-ip"), is_of_a_proxy(b"accept")
+    (True, True, False)
+    """
+    return header in _FORWARDED or header.startswith(_FORWARDED_BEGINS)
+
+
 @dataclass(frozen=True, slots=True)
-class Address:
+class ListenAddress:
     """A host and a port to listen on.
 
-    >>> Address.parse("127.0.0.1:8000")
-    Address(host='127.0.0.1', port=8000)
-    >>> str(Address.parse("[::1]:0"))
+    >>> ListenAddress.parse("127.0.0.1:8000")
+    ListenAddress(host='127.0.0.1', port=8000)
+    >>> str(ListenAddress.parse("[::1]:0"))
     '[::1]:0'
-    >>> Address.parse("0.0.0.0").is_loopback
+    >>> ListenAddress.parse("0.0.0.0").is_loopback
     False
     """
 
@@ -37,8 +46,8 @@ class Address:
     port: int
 
     @classmethod
-    def parse(cls, text: str, port: int = HTTP_PORT) -> "Address":
-        """Read `HOST:PORT`, `[IPV6]:PORT`, `HOST` or `:PORT`; what is left out is loopback and `port`."""
+    def parse(cls, text: str, port: int = HTTP_PORT) -> "ListenAddress":
+        """Read `HOST:PORT`, `[IPV6]:PORT`, `HOST` or `:PORT`; the default is loopback and `port`."""
         host, digits = _split(text.strip())
         if not digits:
             return cls(host or "127.0.0.1", port)
@@ -68,7 +77,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def is_loopback(host: str | None) -> bool:
-    """Whether a host's name or address is this very machine's.
+    """Whether a host's name or address belongs to this machine.
 
     >>> is_loopback("127.0.0.5"), is_loopback("::1"), is_loopback("192.0.2.1"), is_loopback(None)
     (True, True, False, False)
@@ -87,13 +96,13 @@ def is_loopback(host: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """The files of TLS: a certificate and its key; of clients', who signs them and which were revoked."""
+    """The files of TLS: certificate and key; for clients, their CA and the list of revoked certificates."""
 
     cert: Path
     key: Path
     client_ca: Path | None = None
     revoked: Path | None = None
-    """SHA-256 fingerprints of client certificates that open nothing any more, one a line."""
+    """SHA-256 fingerprints of revoked client certificates, one a line."""
 
     def __post_init__(self) -> None:
         named = (
@@ -110,26 +119,28 @@ class Tls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """How a server listens. Whether it may is asked at its start, since that depends on the keys there are.
+    """The settings of a server's listeners. Their safety is checked at the start: it depends on the keys.
 
     >>> ServerConfig().http
-    Address(host='127.0.0.1', port=8000)
+    ListenAddress(host='127.0.0.1', port=8000)
     """
 
-    http: Address | None = Address("127.0.0.1", HTTP_PORT)
-    grpc: Address | None = None
+    http: ListenAddress | None = ListenAddress("127.0.0.1", HTTP_PORT)
+    grpc: ListenAddress | None = None
     tls: Tls | None = None
     behind_proxy: bool = False
-    """A proxy that ends TLS stands before it. Then nobody is known to be on this machine."""
+    """True behind a proxy that ends TLS. Then no address proves that a client is on this machine."""
     trust_loopback: bool = False
-    """Let whoever is on this machine read without a key; a reverse proxy there would publish everything."""
+    """Clients on this machine may read without a key; a reverse proxy there would publish everything."""
     proxies: tuple[str, ...] = ()
     """Addresses or networks of proxies: one address there stands for many clients."""
     hosts: tuple[str, ...] = ()
-    """Names it is called by, beside its own address: what a Host header may say."""
+    """Host names of the server, beside its own address: the allowed values of a Host header."""
     watchdog: bool = True
+    drills: bool = False
+    """Serve the routes of drills: an admin's key may then start processes that break things on purpose."""
     grace: timedelta = timedelta(seconds=25)
-    """How long calls may take to end when it is told to stop."""
+    """The time that calls may take to end when the server stops."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -140,11 +151,11 @@ class ServerConfig:
         networks(self.proxies)
         if self.trust_loopback and (self.behind_proxy or self.proxies):
             raise ConfigError(
-                "--trust-loopback lets whoever comes from this machine read without a key, and a proxy may "
+                "--trust-loopback lets clients on this machine read without a key, and a proxy may "
                 "be there: leave it out, or --behind-proxy and --trust-proxy"
             )
 
     @property
-    def addresses(self) -> tuple[Address, ...]:
+    def addresses(self) -> tuple[ListenAddress, ...]:
         """Every address it listens on."""
         return tuple(address for address in (self.http, self.grpc) if address is not None)

@@ -1,4 +1,4 @@
-"""Long polls: whoever waits for a job's end. One question to the database serves them all."""
+"""Long polls: waits for the end of a job. One question to the database serves them all."""
 
 import asyncio
 import logging
@@ -7,9 +7,10 @@ from contextlib import suppress
 from typing import Any, Final
 
 from faultline.errors import DatabaseError
+from faultline.server.problems import OVERLOADED, RequestRefused
 from faultline.store import calls
 from faultline.store.call import Call
-from faultline.store.turns import for_everybody
+from faultline.store.connection_turns import on_behalf_of_server
 
 log = logging.getLogger("faultline.server")
 
@@ -19,29 +20,28 @@ ASK_EVERY_IN_TROUBLE: Final = 1.0
 Run = Callable[[Call[Any]], Awaitable[Any]]
 
 
-class Waits:
-    """The jobs somebody waits for; `full` says how one too many is refused, by each door in its words."""
+class JobWaits:
+    """The awaited jobs, up to a number of clients that wait."""
 
-    def __init__(self, run: Run, most: int, full: Callable[[int], Exception]) -> None:
+    def __init__(self, run: Run, most: int) -> None:
         self._run = run
         self._most = most
-        self._full = full
         self._waiting: dict[int, set[asyncio.Future[None]]] = {}
         self._asking: asyncio.Task[None] | None = None
         self._count = 0
         self._over = False
 
     async def end_of(self, job_id: int, seconds: float) -> None:
-        """Return when the job is no longer on its way, when the time is up, or when the server stops."""
+        """Return when the job has ended, when the time is up, or when the server stops."""
         if self._over:
             return
         if self._count >= self._most:
-            raise self._full(self._count)
+            raise RequestRefused(OVERLOADED, f"{self._count} clients wait for jobs already", 1)
         news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(job_id, set()).add(news)
         self._count += 1
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._ask(), context=for_everybody())
+            self._asking = asyncio.create_task(self._ask(), context=on_behalf_of_server())
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -53,7 +53,7 @@ class Waits:
                 del self._waiting[job_id]
 
     def end(self) -> None:
-        """Let everybody go."""
+        """Release all waits."""
         self._over = True
         for job_id in list(self._waiting):
             self._tell(job_id)

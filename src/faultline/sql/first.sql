@@ -1,7 +1,7 @@
--- Run before the functions and views are made anew: everything of ours that has no data goes, so that no old
--- signature is left behind (it would not fail, it would silently win). `now` and two others go last: views stand on them.
+-- Drop all functions and views before a migration creates them again, so that no old signature stays: a call would
+-- silently use it. `now` and two others go last, because views use them.
 
--- What people granted on them is put aside, and given again by last.sql to whatever then has the same name.
+-- Grants on them are saved here; last.sql grants them again on the new objects of the same name.
 create table faultline.granted as
 select 'function' as kind, proc.proname as name, given.grantee, given.is_grantable
 from pg_catalog.pg_proc as proc
@@ -33,7 +33,7 @@ begin
     from pg_catalog.pg_class as class
     join pg_catalog.pg_namespace as namespace on namespace.oid = class.relnamespace
     where namespace.nspname = 'faultline' and class.relkind = 'v'
-    order by class.oid desc   -- the last made first: a view may stand on one that was made before it
+    order by class.oid desc   -- newest first: a view may use an older one
   loop
     execute format('drop view %s', pic);
   end loop;

@@ -1,5 +1,5 @@
--- Run last, in the migrating transaction: planner settings for the verbs, and nothing for the public.
--- Without statistics the planner chose a bitmap scan and a sort for the claim, and it slowed down with the queue's history.
+-- The last part of a migration: planner settings for the functions, and no rights for the public.
+-- Without statistics the planner chose a bitmap scan and a sort for the claim, which got slower with the queue's history.
 do $$
 declare
   verb regprocedure;
@@ -26,7 +26,7 @@ revoke all on all tables in schema faultline from public;
 revoke all on all sequences in schema faultline from public;
 revoke all on all functions in schema faultline from public;
 
--- Grants survive a migration: those that people made on whatever has the same name again, and the groups' by their duties.
+-- Grants survive a migration: first the saved ones, by the name of the object, then those of the group roles, by their duties.
 do $$
 declare
   given record;
@@ -51,8 +51,8 @@ end;
 $$;
 drop table faultline.granted;
 
--- Whoever migrates has looked at the server: the first claims then need not, and do not wait for one another. A schema that was made in
--- this transaction has no past that could be lost: its first job is number 1.
+-- The migration checks the server, so that the first claims do not check it and do not wait for each other. A schema that this
+-- transaction created has no lost past: its first job is number 1.
 do $$
 begin
   if (select first.xmin = pg_current_xact_id()::xid from faultline.migrations as first where first.number = 1) then

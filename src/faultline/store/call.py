@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from faultline.store.arrays import Many
+from faultline.store.driver.arrays import ArrayParam
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -13,7 +13,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """Which function, which arguments, how to read the reply; nothing is sent yet.
+    """The function, its arguments and the reader of the reply; nothing is sent yet.
 
     >>> Call("get_job", {"job_id": 7}, read=len).sql
     'select * from faultline.get_job(job_id => %(job_id)s)'
@@ -24,10 +24,10 @@ class Call(Generic[T]):
     """Not in the repr: a claim id is among them, and calls end up in logs and tracebacks."""
     read: Callable[[list[Row]], T]
     raw_moments: bool = False
-    """A timestamp comes as the server's own count of microseconds since 2000: to make a datetime of it takes
-    longer than to read the rest of a job."""
+    """A timestamp stays the server's count of microseconds since 2000: making a datetime takes longer than
+    reading the rest of a job."""
     raw_documents: bool = False
-    """A jsonb comes as its text: a mebibyte of it can become half a million objects."""
+    """A jsonb stays text: a mebibyte of it can become half a million objects."""
 
     @property
     def sql(self) -> str:
@@ -35,7 +35,7 @@ class Call(Generic[T]):
 
     @property
     def numbered(self) -> str:
-        """The same with numbers in place of names, as the server itself wants it.
+        """The same with numbers in place of names, as the server needs it.
 
         >>> Call("get_job", {"job_id": 7}, read=len).numbered
         'select * from faultline.get_job(job_id => $1)'
@@ -43,12 +43,14 @@ class Call(Generic[T]):
         return _number(self.name, self._form())
 
     def _form(self) -> tuple[tuple[str, str | None], ...]:
-        return tuple([(name, value.of if type(value) is Many else None) for name, value in self.args.items()])
+        return tuple(
+            [(name, value.of if type(value) is ArrayParam else None) for name, value in self.args.items()]
+        )
 
 
 @lru_cache(maxsize=512)
 def _render(name: str, args: tuple[tuple[str, str | None], ...]) -> str:
-    """The one line of SQL there is in the Python."""
+    """The only line of SQL in the Python code."""
     named = ", ".join(
         f"{arg} => %({arg})s" if of is None else f"{arg} => %({arg})b::{of}[]" for arg, of in args
     )

@@ -1,43 +1,47 @@
 """One Python function for each SQL function: arguments in, Call out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from faultline.job import JobInfo, LedgerEntry, NewJob, Refusal
 from faultline.lease import Held, Lease
-from faultline.store import news, rows
-from faultline.store.arrays import Many
+from faultline.store import rows
 from faultline.store.call import Call
+from faultline.store.driver import notifications
+from faultline.store.driver.arrays import ArrayParam
 from faultline.store.rows import (
-    Act,
-    Answer,
-    Beat,
-    Claimed,
-    Done,
-    Figure,
+    AuditedAct,
+    BulkResult,
+    ClaimedRow,
+    DoctorFacts,
     FoundKey,
     GroupRole,
+    HeartbeatResult,
     KeyInfo,
+    MetricRow,
     Outline,
     QueueInfo,
     Reaped,
-    Removed,
+    RemovedQueue,
     Round,
-    Vitals,
+    SettleRefusal,
     WorkerInfo,
 )
 
 KEY_KEPT_FOR = timedelta(days=1)
 
+TEXT_BYTES_MIN: Final = 65_536
+"""Longer args go through enqueue_many, which takes text: as jsonb they take a backend over 100 MB."""
+
 
 def _asked(new: NewJob) -> dict[str, Any]:
-    """What jobs of one batch share; only what differs from the function's own defaults is sent."""
+    """The arguments that the jobs of a batch share, without those that have the function's default."""
     shared: dict[str, Any] = {"task": new.task, "queue": new.queue, "max_attempts": new.max_attempts}
     for name in ("priority", "run_at", "delay", "lease_for", "timeout", "retry", "trace"):
         value = getattr(new, name)
-        # A duration of nothing is sent (it is not the number 0): a lease of 0 s is refused, not forgotten.
+        # A zero duration is sent (it is not the number 0): the server refuses a lease of 0 s.
         if value is not None and value != 0:
             shared[name] = value
     return shared
@@ -48,22 +52,25 @@ def _kept_for(new: NewJob) -> timedelta:
 
 
 def enqueue(new: NewJob) -> Call[int]:
+    if new.args and len(new.args) > TEXT_BYTES_MIN:
+        many = enqueue_many([new])
+        return Call(many.name, many.args, read=rows.one)
     keyed = {} if new.key is None else {"key": new.key, "key_for": _kept_for(new)}
     return Call("enqueue", {**_asked(new), "args": new.args, **keyed}, read=rows.one)
 
 
 def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list[int]]:
-    """For jobs that share everything but args and key; `trace` is for those that bring none."""
-    args: dict[str, Any] = {**_asked(batch[0]), "args": Many([new.args for new in batch], "text")}
+    """For jobs that share everything but args and key; `trace` is the default for jobs without one."""
+    args: dict[str, Any] = {**_asked(batch[0]), "args": ArrayParam([new.args for new in batch], "text")}
     if trace is not None:
         args.setdefault("trace", trace)
     if any(new.key is not None for new in batch):
-        args |= {"keys": Many([new.key for new in batch], "text"), "key_for": _kept_for(batch[0])}
+        args |= {"keys": ArrayParam([new.key for new in batch], "text"), "key_for": _kept_for(batch[0])}
     return Call("enqueue_many", args, read=rows.ids)
 
 
 def telling_which_are_new(call: Call[list[int]]) -> Call[list[tuple[int, bool]]]:
-    """The same `enqueue_many`, answered with each id and whether its job is new."""
+    """The same `enqueue_many`; it returns each id and whether its job is new."""
     return Call(call.name, call.args, read=rows.made)
 
 
@@ -72,45 +79,51 @@ def wake(queue: str) -> Call[None]:
 
 
 def wake_cancelled(job_ids: Sequence[int]) -> Call[None]:
-    """Tell whoever runs these jobs that they were cancelled: a hint, after the commit; a beat says it too."""
-    return Call("wake", {"queue": news.of_cancelled(job_ids)}, read=rows.nothing)
+    """Tell the workers of these jobs that they were cancelled: a hint; their heartbeats report it too."""
+    return Call("wake", {"queue": notifications.cancelled_message(job_ids)}, read=rows.nothing)
 
 
 def claim(
     queues: Sequence[str],
-    room: int,
+    max_jobs: int,
     *,
     lease: timedelta,
     claim: UUID,
     worker: int | None = None,
     timeout: timedelta = timedelta(hours=1),
-    again: bool = False,
+    resend: bool = False,
     begins: Mapping[int, int] | None = None,
     trace: str | None = None,
     bytes_max: int | None = None,
     except_tasks: Sequence[str] = (),
-) -> Call[list[Claimed]]:
-    """`begins` says of some lanes where they begin, by the caller's experience; `trace` is kept with each.
+) -> Call[list[ClaimedRow]]:
+    """`begins` gives the start of some lanes, as the caller knows it; each job keeps the `trace`.
 
-    `bytes_max` bounds their arguments together, in place of 16 MiB; one job comes whatever it weighs. Jobs of
-    `except_tasks` are left where they are.
+    `bytes_max` bounds the arguments of all jobs together, in place of 16 MiB; the first job is taken at any
+    size. Jobs of `except_tasks` are not taken.
     """
     args = {
-        "queues": Many(list(queues), "text"), "room": room, "lease": lease, "claim": claim, "worker": worker,
-        "timeout": timeout, "again": again,
+        "queues": ArrayParam(list(queues), "text"), "max_jobs": max_jobs, "lease": lease, "claim": claim,
+        "worker": worker,
+        "timeout": timeout, "resend": resend,
     }  # fmt: skip
     if begins:
-        args |= {"lanes": Many(list(begins), "bigint"), "places": Many(list(begins.values()), "bigint")}
+        args |= {
+            "lanes": ArrayParam(list(begins), "bigint"),
+            "positions": ArrayParam(list(begins.values()), "bigint"),
+        }
     if trace is not None:
         args["trace"] = trace
     if bytes_max is not None:
         args["bytes"] = bytes_max
     if except_tasks:
-        args["except_tasks"] = Many(list(except_tasks), "text")
+        args["except_tasks"] = ArrayParam(list(except_tasks), "text")
     return Call("claim", args, read=rows.claimed)
 
 
-def heartbeat(leases: Sequence[Lease], lease: timedelta, worker: int | None = None) -> Call[list[Beat]]:
+def heartbeat(
+    leases: Sequence[Lease], lease: timedelta, worker: int | None = None
+) -> Call[list[HeartbeatResult]]:
     return Call("heartbeat", {**_proofs(leases), "lease": lease, "worker": worker}, read=rows.beats)
 
 
@@ -124,9 +137,9 @@ def complete(lease: Lease, result: str | None) -> Call[None]:
 
 def complete_many(
     leases: Sequence[Held], results: Sequence[str | None], worker: int | None = None
-) -> Call[list[Answer]]:
-    # Most handlers return nothing: then nothing is sent for it.
-    sent = Many(results, "text") if any(results) else None
+) -> Call[list[SettleRefusal]]:
+    # Most handlers return nothing: then no results are sent.
+    sent = ArrayParam(results, "text") if any(results) else None
     return Call("complete_many", {**_proofs(leases), "results": sent, "worker": worker}, read=rows.answers)
 
 
@@ -136,8 +149,8 @@ def fail(lease: Lease, error: str, delay: timedelta) -> Call[str]:
 
 def fail_many(
     leases: Sequence[Held], errors: Sequence[str], delays: Sequence[timedelta], worker: int | None = None
-) -> Call[list[Answer]]:
-    said = {"errors": Many(errors, "text"), "delays": Many(delays, "interval")}
+) -> Call[list[SettleRefusal]]:
+    said = {"errors": ArrayParam(errors, "text"), "delays": ArrayParam(delays, "interval")}
     return Call("fail_many", {**_proofs(leases), **said, "worker": worker}, read=rows.answers)
 
 
@@ -162,6 +175,11 @@ def snooze(lease: Lease, delay: timedelta, reason: str = "") -> Call[None]:
     return Call("snooze", {**lease.proof, "delay": delay, "reason": reason}, read=rows.nothing)
 
 
+def snooze_unknown(lease: Lease, delay: timedelta) -> Call[str]:
+    """No worker may know the task: returns `dead` when that was so for a day, else `queued`."""
+    return Call("snooze", {**lease.proof, "delay": delay, "unknown_task": True}, read=rows.one)
+
+
 def release(lease: Lease, reason: str = "", delay: timedelta = timedelta(0)) -> Call[None]:
     return Call("release", {**lease.proof, "delay": delay, "reason": reason}, read=rows.nothing)
 
@@ -179,12 +197,12 @@ def others_serve(queue: str, worker: int | None) -> Call[bool]:
 
 
 def refused(lease: Lease, worker: int | None = None) -> Call[tuple[Any, ...]]:
-    """Recorded if the lease was given: its claim tells."""
+    """Record a refused write; the claim proves that the lease existed."""
     return Call("refused", {**lease.proof, "worker": worker}, read=rows.first)
 
 
 Named = tuple[int, int]
-"""A lease by its job and token: enough to ask about it, and not to write."""
+"""A lease by its job and token: enough for questions about it, not for writes."""
 
 
 def recoveries(named: Sequence[Named]) -> Call[list[float]]:
@@ -195,17 +213,17 @@ def zombies(named: Sequence[Named]) -> Call[list[float]]:
     return Call("zombies", _named(named), read=rows.column)
 
 
-def metrics() -> Call[list[Figure]]:
+def metrics() -> Call[list[MetricRow]]:
     return Call("metrics", {}, read=rows.figures)
 
 
 def round_(tick: timedelta) -> Call[bool]:
-    """Whether the round is ours."""
+    """Whether this caller makes the round."""
     return Call("round", {"tick": tick}, read=rows.one)
 
 
 def make_round(tick: timedelta) -> Call[Round]:
-    """The same, with what is noticed in a round."""
+    """The same, with all that the round noticed."""
     return Call("round", {"tick": tick}, read=rows.a_round)
 
 
@@ -291,7 +309,7 @@ def get(job_id: int) -> Call[JobInfo | None]:
 
 
 def get_confirmed(job_id: int) -> Call[JobInfo | None]:
-    """The same for whoever waits for its end: one that is told is as durable as if it were written now."""
+    """The same for a client that waits for the job's end: the end is durable before it is returned."""
     return Call("get_job", {"job_id": job_id, "confirmed": True}, read=rows.maybe_job)
 
 
@@ -302,8 +320,13 @@ def get_unread(job_id: int, *, confirmed: bool = False) -> Call[JobInfo | None]:
 
 
 def outline(job_id: int) -> Call[Outline | None]:
-    """The job without its payload: what a role may ask that is neither an operator nor a server."""
+    """The job without its payload, for a role that is neither an operator nor a server."""
     return Call("get_outline", {"job_id": job_id}, read=rows.maybe_outline)
+
+
+def queues_of(ids: Sequence[int]) -> Call[dict[int, str]]:
+    """The queue of each of these jobs that exists."""
+    return Call("queues_of", {"ids": ArrayParam(ids, "bigint")}, read=dict)
 
 
 def list_jobs(
@@ -325,7 +348,7 @@ def find_jobs(
     before: int | None = None,
     most: int = 50,
 ) -> Call[list[JobInfo]]:
-    """Without args and results: a page stays small whatever the jobs hold."""
+    """Without args and results, so that a page stays small."""
     args = {**_filter(states, queues, task), "key": key, "before": before, "most": most}
     return Call("find_jobs", args, read=rows.jobs)
 
@@ -341,18 +364,18 @@ def count_jobs(
 
 def _filter(states: Sequence[str] | None, queues: Sequence[str] | None, task: str | None) -> dict[str, Any]:
     return {
-        "states": None if states is None else Many(list(states), "text"),
-        "queues": None if queues is None else Many(list(queues), "text"),
+        "states": None if states is None else ArrayParam(list(states), "text"),
+        "queues": None if queues is None else ArrayParam(list(queues), "text"),
         "task": task,
     }
 
 
 def ended(ids: Sequence[int]) -> Call[list[int]]:
-    return Call("ended", {"ids": Many(list(ids), "bigint")}, read=rows.ids)
+    return Call("ended", {"ids": ArrayParam(list(ids), "bigint")}, read=rows.ids)
 
 
-def for_each(verb: str, ids: Sequence[int], reason: str | None = None) -> Call[list[Done]]:
-    args = {"verb": verb, "ids": Many(list(ids), "bigint"), "reason": reason}
+def for_each(verb: str, ids: Sequence[int], reason: str | None = None) -> Call[list[BulkResult]]:
+    args = {"verb": verb, "ids": ArrayParam(list(ids), "bigint"), "reason": reason}
     return Call("for_each", args, read=rows.done)
 
 
@@ -360,8 +383,13 @@ def changes(since: datetime | None = None, most: int = 1_000) -> Call[list[Ledge
     return Call("changes", {"since": since, "most": most}, read=rows.entries)
 
 
-def history(job_id: int) -> Call[list[LedgerEntry]]:
-    return Call("history", {"job_id": job_id}, read=rows.entries)
+HISTORY_MAX: Final = 1_000
+"""The leases of a job that are read at once."""
+
+
+def history(job_id: int, before: int | None = None, most: int = HISTORY_MAX) -> Call[list[LedgerEntry]]:
+    """How the last leases of a job ended, oldest first; with `before`, the leases before that token."""
+    return Call("history", {"job_id": job_id, "before": before, "most": most}, read=rows.entries)
 
 
 def refusals(job_id: int | None = None, most: int = 50) -> Call[list[Refusal]]:
@@ -377,15 +405,21 @@ def list_queues(name: str | None = None) -> Call[list[QueueInfo]]:
     return Call("list_queues", {} if name is None else {"name": name}, read=rows.queue_infos)
 
 
-def list_workers(gone: bool = False, most: int = 100) -> Call[list[WorkerInfo]]:
-    return Call("list_workers", {"gone": gone, "most": most}, read=rows.worker_infos)
+def list_workers(
+    gone: bool = False, most: int = 100, queues: Collection[str] | None = None
+) -> Call[list[WorkerInfo]]:
+    """With `queues`, only the workers that serve one of them, with their queues and jobs among these."""
+    args: dict[str, Any] = {"gone": gone, "most": most}
+    if queues is not None:
+        args["only_queues"] = ArrayParam(sorted(queues), "text")
+    return Call("list_workers", args, read=rows.worker_infos)
 
 
 def health() -> Call[tuple[Any, ...]]:
     return Call("health", {}, read=rows.first)
 
 
-def doctor() -> Call[Vitals]:
+def doctor() -> Call[DoctorFacts]:
     return Call("doctor", {}, read=rows.vitals)
 
 
@@ -401,12 +435,12 @@ def resume(queue: str) -> Call[None]:
     return Call("resume", {"queue": queue}, read=rows.nothing)
 
 
-def keep(queue: str, what: str) -> Call[None]:
-    return Call("keep", {"queue": queue, "what": what}, read=rows.nothing)
+def set_retention(queue: str, what: str) -> Call[None]:
+    return Call("set_retention", {"queue": queue, "what": what}, read=rows.nothing)
 
 
-def remove_queues(queues: Sequence[str]) -> Call[list[Removed]]:
-    return Call("remove_queues", {"queues": Many(list(queues), "text")}, read=rows.removed)
+def remove_queues(queues: Sequence[str]) -> Call[list[RemovedQueue]]:
+    return Call("remove_queues", {"queues": ArrayParam(list(queues), "text")}, read=rows.removed)
 
 
 def configure(
@@ -434,14 +468,15 @@ def worker_started(
     key_name: str | None = None,
 ) -> Call[int]:
     args = {
-        "name": name, "host": host, "pid": pid, "queues": Many(list(queues), "text"), "jobs_max": jobs_max,
+        "name": name, "host": host, "pid": pid, "queues": ArrayParam(list(queues), "text"),
+        "jobs_max": jobs_max,
         "version": version, "key_name": key_name,
     }  # fmt: skip
     return Call("worker_started", args, read=rows.one)
 
 
 def worker_key(worker: int) -> Call[tuple[Any, ...] | None]:
-    """The name of the API key it came with, in a row of one; None when there is no such worker."""
+    """A row with the name of the worker's API key; None when there is no such worker."""
     return Call("worker_key", {"worker": worker}, read=rows.maybe_first)
 
 
@@ -449,10 +484,10 @@ def worker_stopped(worker: int) -> Call[None]:
     return Call("worker_stopped", {"worker": worker}, read=rows.nothing)
 
 
-def _named(leases: Sequence[Named]) -> dict[str, Many]:
+def _named(leases: Sequence[Named]) -> dict[str, ArrayParam]:
     return {
-        "ids": Many([job_id for job_id, _ in leases], "bigint"),
-        "tokens": Many([token for _, token in leases], "bigint"),
+        "ids": ArrayParam([job_id for job_id, _ in leases], "bigint"),
+        "tokens": ArrayParam([token for _, token in leases], "bigint"),
     }
 
 
@@ -465,8 +500,8 @@ def create_key(
     expires_at: datetime | None = None,
 ) -> Call[KeyInfo]:
     args = {
-        "id": id, "hash": hash, "name": name, "scopes": Many(list(scopes), "text"),
-        "queues": None if queues is None else Many(list(queues), "text"), "expires_at": expires_at,
+        "id": id, "hash": hash, "name": name, "scopes": ArrayParam(list(scopes), "text"),
+        "queues": None if queues is None else ArrayParam(list(queues), "text"), "expires_at": expires_at,
     }  # fmt: skip
     return Call("create_key", args, read=rows.key_info)
 
@@ -486,8 +521,9 @@ def list_keys(gone: bool = False) -> Call[list[KeyInfo]]:
     return Call("list_keys", {"gone": gone}, read=rows.key_infos)
 
 
-def find_key(id: str) -> Call[FoundKey | None]:
-    return Call("find_key", {"id": id}, read=rows.found_key)
+def find_keys(key_ids: list[str]) -> Call[dict[str, FoundKey]]:
+    """The keys that there are, by id."""
+    return Call("find_keys", {"ids": ArrayParam(key_ids, "text")}, read=rows.found_keys)
 
 
 def key_used(id: str) -> Call[None]:
@@ -505,7 +541,7 @@ def acts(
     actor: str | None = None,
     before: int | None = None,
     most: int = 50,
-) -> Call[list[Act]]:
+) -> Call[list[AuditedAct]]:
     args = {
         "job_id": job_id, "queue": queue, "verb": verb, "actor": actor, "before": before, "most": most,
     }  # fmt: skip
@@ -513,7 +549,7 @@ def acts(
 
 
 def make_roles(prefix: str = "faultline_", own: bool = False) -> Call[list[str]]:
-    """Answers with the roles that were not there before."""
+    """Returns the roles that it created."""
     return Call("make_roles", {"prefix": prefix, "own": own}, read=rows.words)
 
 
@@ -521,10 +557,10 @@ def list_groups() -> Call[list[GroupRole]]:
     return Call("list_groups", {}, read=rows.groups)
 
 
-def _proofs(leases: Sequence[Held]) -> dict[str, Many]:
-    """The three values every write of a worker must name, for many leases, in the order of their jobs."""
+def _proofs(leases: Sequence[Held]) -> dict[str, ArrayParam]:
+    """The three values that every write of a worker names, for many leases in one order."""
     return {
-        "ids": Many([lease.job_id for lease in leases], "bigint"),
-        "tokens": Many([lease.token for lease in leases], "bigint"),
-        "claims": Many([lease.claim for lease in leases], "uuid"),
+        "ids": ArrayParam([lease.job_id for lease in leases], "bigint"),
+        "tokens": ArrayParam([lease.token for lease in leases], "bigint"),
+        "claims": ArrayParam([lease.claim for lease in leases], "uuid"),
     }

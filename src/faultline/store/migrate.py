@@ -9,15 +9,15 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 from faultline.errors import SchemaTooNew
-from faultline.store import hello
-from faultline.store.connect import connect
-from faultline.store.faults import named_errors
-from faultline.store.sources import LATEST, Migration, current, fingerprint, first, migrations
+from faultline.store.driver import handshake
+from faultline.store.driver.connect import connect
+from faultline.store.driver.sqlstate import named_errors
+from faultline.store.sql_files import LATEST, Migration, current, fingerprint, first, migrations
 from faultline.telemetry import printable
 
 log = logging.getLogger("faultline.store")
 
-LOCK = 0x4641554C54  # "FAULT": two migrators queue up behind it, and the second finds nothing to do
+LOCK = 0x4641554C54  # "FAULT": a second migrator waits for the first, and then finds nothing to do
 
 ASK_EVERY_SECONDS: Final = 0.1
 TELL_AFTER_SECONDS: Final = 10.0
@@ -44,8 +44,8 @@ where class.relnamespace = to_regnamespace('faultline') and class.relname = 'mig
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a database stands, and what a migration would do to it."""
+class SchemaState:
+    """The schema version of a database, and what a migration would change."""
 
     number: int
     pending: tuple[Migration, ...]
@@ -56,24 +56,24 @@ class Standing:
         return not self.pending and not self.functions_differ
 
 
-NOTHING: Final = Standing(0, migrations(), functions_differ=True)
+NOTHING: Final = SchemaState(0, migrations(), functions_differ=True)
 """A database in which Faultline was never installed."""
 
 
-def migrate(dsn: str) -> Standing:
-    """Bring the database to this version; answers where it stood before.
+def migrate(dsn: str) -> SchemaState:
+    """Bring the database to this version; returns its state before.
 
-    Safe to repeat, and to run twice at once.
+    Safe to repeat, and to run twice at the same time.
 
     Killed half way, it leaves nothing behind: all of it is one transaction.
     """
     with connect(dsn) as conn, named_errors():
-        # At a stricter level the one that waited would not see what the first one made.
+        # At a stricter level, a migrator that waited would not see the changes of the first.
         conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return _migrate(conn)
 
 
-def _migrate(conn: psycopg.Connection[Any]) -> Standing:
+def _migrate(conn: psycopg.Connection[Any]) -> SchemaState:
     with conn.transaction():
         _take_turn(conn)
         _become_owner(conn)
@@ -84,10 +84,10 @@ def _migrate(conn: psycopg.Connection[Any]) -> Standing:
 
 
 def _take_turn(conn: psycopg.Connection[Any]) -> None:
-    """Wait until no other migrator is at work, however long that takes, and say so where it takes long.
+    """Wait until no other migrator runs, without a limit, and log the holder of the lock if it takes long.
 
-    Asked again and again rather than waited for: any login can hold the number, and a wait without an
-    end would not tell by whom.
+    It polls the lock: any login can hold its number, and a blocking wait could not say which session holds
+    it.
     """
     tell_at = time.monotonic() + TELL_AFTER_SECONDS
     while not _is_our_turn(conn):
@@ -104,7 +104,7 @@ def _is_our_turn(conn: psycopg.Connection[Any]) -> bool:
 def _tell_who_holds_it(conn: psycopg.Connection[Any]) -> None:
     holder = conn.execute(HOLDER_QUESTION, [LOCK]).fetchone()
     if holder is None:
-        return  # gone since we asked
+        return  # released meanwhile
     pid, role, program = holder
     log.warning(
         "another session holds the lock of migrations, and is waited for: session %d of %s (%s). If that is "
@@ -114,32 +114,32 @@ def _tell_who_holds_it(conn: psycopg.Connection[Any]) -> None:
 
 
 def _become_owner(conn: psycopg.Connection[Any]) -> None:
-    """Be the role that our tables belong to, where we may: what is made anew should be its too.
+    """Become the owner of our tables, if this role may: new objects should have the same owner.
 
-    The verbs run as their owner. Made by a superuser who happened to migrate, they would run as one.
+    Our functions run as their owner. If a superuser migrated and owned them, they would run as superuser.
     """
     owner = conn.execute(OWNER_QUESTION).fetchone()
     if owner is not None:
         conn.execute(SQL("set local role {}").format(Identifier(owner[0])))
 
 
-def check(dsn: str) -> Standing:
-    """Where the database stands; nothing is changed."""
+def check(dsn: str) -> SchemaState:
+    """The state of the database; nothing is changed."""
     with connect(dsn) as conn, named_errors(), conn.transaction():
         _become_owner(conn)
         return _standing(conn)
 
 
 def script() -> str:
-    """The whole installation as one SQL script, for those who run their own migrations."""
+    """The whole installation as one SQL script, for teams that run their own migrations."""
     return f"begin;\nselect pg_advisory_xact_lock({LOCK});\n{_script(NOTHING)}\ncommit;\n"
 
 
-def _standing(conn: psycopg.Connection[Any]) -> Standing:
-    row = conn.execute(hello.QUESTION).fetchone()
+def _standing(conn: psycopg.Connection[Any]) -> SchemaState:
+    row = conn.execute(handshake.QUESTION).fetchone()
     assert row is not None
     version, read_only, installed, _, role = row
-    hello.judge(version, read_only, True, True, role)
+    handshake.judge(version, read_only, True, True, role)
     if not installed:
         return NOTHING
 
@@ -152,19 +152,19 @@ def _standing(conn: psycopg.Connection[Any]) -> Standing:
             "upgrade faultline-queue before migrating"
         )
     pending = tuple(step for step in migrations() if step.number not in applied)
-    return Standing(number, pending, functions_differ=functions != fingerprint())
+    return SchemaState(number, pending, functions_differ=functions != fingerprint())
 
 
-def _script(before: Standing) -> str:
+def _script(before: SchemaState) -> str:
     parts = [
-        # What constraints and settings mean must not depend on whose search_path made them.
+        # The meaning of constraints and settings must not depend on the caller's search_path.
         "set local search_path = pg_catalog, pg_temp;",
         "set local check_function_bodies = off;",
-        # Only where it is missing: even with `if not exists` it asks for the right to make one.
+        # Only if it is missing: even with `if not exists` it needs the right to create a schema.
         *(["create schema if not exists faultline;"] if before.number == 0 else []),
     ]
     parts += [first()]
-    # 0002 makes the table that counts them, so the counting comes after all of them.
+    # Migration 0002 creates the table that lists them, so the list is written after all of them.
     parts += [step.sql for step in before.pending]
     parts += [
         f"insert into faultline.migrations (number, name) values ({step.number}, '{step.name}');"

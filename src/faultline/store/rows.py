@@ -1,4 +1,4 @@
-"""Rows in; leases, jobs and ledger entries out."""
+"""Convert rows into leases, jobs and ledger entries."""
 
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -8,8 +8,8 @@ from faultline.job import JobInfo, JobState, LedgerEntry, Refusal
 from faultline.store.call import Row
 
 
-class Claimed(NamedTuple):
-    """One job as a claim returns it, its args still text: decoded one by one, a bad row harms only itself."""
+class ClaimedRow(NamedTuple):
+    """One job of a claim. Its args are still text: they are decoded singly, so a bad row harms no other."""
 
     id: int
     token: int
@@ -27,24 +27,24 @@ class Claimed(NamedTuple):
     lane: int
     pos: int
     trace: str | None = None
-    """Who enqueued it, the claim before, this claim: trace contexts, a line each; mostly nobody traces it."""
+    """Trace contexts of the enqueue, the claim before and this claim, one per line; mostly None."""
     due_at: Any = None
     claimed_at: Any = None
     priority: int = 0
     key_seed: bytes | None = None
-    """64 random bits of the job's own, the same in every attempt: its idempotency keys are made of them."""
+    """64 random bits, the same in every attempt of the job: its idempotency keys are made of them."""
 
 
-LANE: Final = Claimed._fields.index("lane")
-PLACE: Final = Claimed._fields.index("pos")
+AT: Final[Any] = ClaimedRow._make(range(len(ClaimedRow._fields)))
+"""The position of each field in the plain row of a claim: `row[AT.queue]`."""
 
 _STATES = frozenset(JobState)
 
-_urgency = itemgetter(Claimed._fields.index("priority"), PLACE)
+_urgency = itemgetter(AT.priority, AT.pos)
 
 
-class Answer(NamedTuple):
-    """What a batch verb says of a lease that did not get through."""
+class SettleRefusal(NamedTuple):
+    """The answer of a batch call for a lease that was not settled."""
 
     job_id: int
     token: int
@@ -53,26 +53,26 @@ class Answer(NamedTuple):
     current_token: int | None
 
 
-class Beat(NamedTuple):
-    """What a heartbeat says of one lease: held, busy, lost or cancel."""
+class HeartbeatResult(NamedTuple):
+    """The answer of a heartbeat for one lease: held, busy, lost or cancel."""
 
     job_id: int
     token: int
     answer: str
 
 
-class Done(NamedTuple):
-    """What became of one job of several that something was to be done to."""
+class BulkResult(NamedTuple):
+    """The result of a bulk call for one of its jobs."""
 
     id: int
     done: bool
     said: str | None
     queue: str | None
-    """Where it is in line now, if it is."""
+    """The queue in which the job waits now, if it waits."""
 
 
 class Reaped(NamedTuple):
-    """A lease that ran out, and whether its job died of it."""
+    """An expired lease, and whether its job is dead now."""
 
     job_id: int
     token: int
@@ -83,7 +83,7 @@ class Reaped(NamedTuple):
 
 
 class QueueInfo(NamedTuple):
-    """A queue as it stands: how many of its jobs are where, and the age of the first one that is due."""
+    """A queue with its number of jobs in each state, and the age of its first due job."""
 
     queue: str
     paused: bool
@@ -95,8 +95,8 @@ class QueueInfo(NamedTuple):
     lag_seconds: float | None
 
 
-class Removed(NamedTuple):
-    """What became of a queue that was to be removed, and what stood in the way."""
+class RemovedQueue(NamedTuple):
+    """The result of the removal of one queue, with the reason if it was refused."""
 
     queue: str
     removed: bool
@@ -104,7 +104,7 @@ class Removed(NamedTuple):
 
 
 class WorkerInfo(NamedTuple):
-    """A worker as it last said it was; ownership of jobs never depends on this."""
+    """A worker as it last reported itself; ownership of jobs never depends on this."""
 
     id: int
     name: str
@@ -121,19 +121,21 @@ class WorkerInfo(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Whether the round is ours, and then what became of the clock and the server since the last."""
+    """Whether this caller makes the round, and how the clock and the server changed since the last one."""
 
     mine: bool
     moment: datetime
     last_at: datetime | None
     stepped: timedelta | None
-    """How far the clock was set back since the last round, below zero; None when it was not."""
+    """How far the clock was set back since the last round, as a negative value; None if it was not."""
     era_before: int | None
     era: int | None
+    neglected: bool = False
+    """Another caller makes the rounds, but the last one with a reap is long ago."""
 
 
-class Vitals(NamedTuple):
-    """What `doctor` found: facts only, the judging is done by whoever asked."""
+class DoctorFacts(NamedTuple):
+    """The facts that `doctor` found; the caller judges them."""
 
     version: str
     fsync: str
@@ -142,6 +144,7 @@ class Vitals(NamedTuple):
     backend_pid: int
     moment: datetime
     oldest_transaction_seconds: float | None
+    """0 if none is open; None if this role cannot see the transactions of others."""
     round_age_seconds: float | None
     ledger_strays: int
     jobs_in_two_places: int
@@ -152,8 +155,8 @@ class Vitals(NamedTuple):
     """The worker that leads the slow chores now."""
 
 
-class Figure(NamedTuple):
-    """One figure of the whole database: which, of what, how much."""
+class MetricRow(NamedTuple):
+    """One figure of the whole database: its name, labels and value."""
 
     name: str
     labels: list[str]
@@ -161,7 +164,7 @@ class Figure(NamedTuple):
 
 
 class KeyInfo(NamedTuple):
-    """An API key as people see it: everything but its hash."""
+    """An API key without its hash."""
 
     id: str
     name: str
@@ -175,7 +178,7 @@ class KeyInfo(NamedTuple):
 
 
 class FoundKey(NamedTuple):
-    """What a doorman judges a key by; `worn` when it is time to note that it is in use."""
+    """The data for the check of a key; `worn` if its use has to be noted again."""
 
     hash: bytes
     name: str
@@ -185,8 +188,8 @@ class FoundKey(NamedTuple):
     worn: bool
 
 
-class Act(NamedTuple):
-    """What somebody did: on whose behalf as they said, and as which role of the database."""
+class AuditedAct(NamedTuple):
+    """A recorded act: the actor that the caller named, the database role, and what was done."""
 
     id: int
     at: datetime
@@ -200,7 +203,7 @@ class Act(NamedTuple):
 
 
 class GroupRole(NamedTuple):
-    """A group role of the database, and the logins that can reach it."""
+    """A group role of the database, and the logins that can use it."""
 
     duty: str
     role: str
@@ -209,7 +212,7 @@ class GroupRole(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """A job without what it worked on: for those who may see no payload."""
+    """A job without its payload, for roles that may not see one."""
 
     id: int
     state: str
@@ -229,7 +232,7 @@ class Outline(NamedTuple):
 
 
 def nothing(rows: list[Row]) -> None:
-    """For verbs that say nothing when they succeed."""
+    """For functions that return nothing."""
 
 
 def one(rows: list[Row]) -> Any:
@@ -237,7 +240,7 @@ def one(rows: list[Row]) -> Any:
 
 
 def is_so(rows: list[Row]) -> bool:
-    """Whether the answer was yes; no answer is none."""
+    """Whether the answer is true; no row counts as false."""
     return bool(rows and rows[0][0])
 
 
@@ -254,7 +257,7 @@ def ids(rows: list[Row]) -> list[int]:
 
 
 def made(rows: list[Row]) -> list[tuple[int, bool]]:
-    """The ids of jobs that were asked for, and whether each is new: a key may name an older one."""
+    """The ids of enqueued jobs, and whether each job is new: a key may name an older one."""
     return [(row[0], row[1]) for row in rows]
 
 
@@ -262,30 +265,30 @@ def column(rows: list[Row]) -> list[Any]:
     return [row[0] for row in rows]
 
 
-def figures(rows: list[Row]) -> list[Figure]:
-    return [Figure._make(row) for row in rows]
+def figures(rows: list[Row]) -> list[MetricRow]:
+    return [MetricRow._make(row) for row in rows]
 
 
 def in_line(rows: list[Row]) -> list[Row]:
-    """What a claim gave, the urgent first, then in their line."""
+    """The rows of a claim, by priority and then by place."""
     rows.sort(key=_urgency)
     return rows
 
 
-def claimed(rows: list[Row]) -> list[Claimed]:
-    return [Claimed._make(row) for row in in_line(rows)]
+def claimed(rows: list[Row]) -> list[ClaimedRow]:
+    return [ClaimedRow._make(row) for row in in_line(rows)]
 
 
-def answers(rows: list[Row]) -> list[Answer]:
-    return [Answer._make(row) for row in rows]
+def answers(rows: list[Row]) -> list[SettleRefusal]:
+    return [SettleRefusal._make(row) for row in rows]
 
 
-def beats(rows: list[Row]) -> list[Beat]:
-    return [Beat._make(row) for row in rows]
+def beats(rows: list[Row]) -> list[HeartbeatResult]:
+    return [HeartbeatResult._make(row) for row in rows]
 
 
-def done(rows: list[Row]) -> list[Done]:
-    return [Done._make(row) for row in rows]
+def done(rows: list[Row]) -> list[BulkResult]:
+    return [BulkResult._make(row) for row in rows]
 
 
 def reaped(rows: list[Row]) -> list[Reaped]:
@@ -303,7 +306,7 @@ def queues(rows: list[Row]) -> list[tuple[str, int]]:
 def job(row: Row) -> JobInfo:
     """A row of the view `jobs`, in its order of columns."""
     state, damage = row[1], row[19]
-    if state not in _STATES:  # an end that is none: the entry was written by hand
+    if state not in _STATES:  # an unknown end: the entry was written by hand
         state, damage = JobState.DEAD, "; ".join(filter(None, (damage, f"it ended as {state!a}")))
     return JobInfo(
         id=row[0], state=JobState(state), task=row[2] or "", queue=row[3], priority=row[4], args=row[5],
@@ -347,16 +350,16 @@ def queue_infos(rows: list[Row]) -> list[QueueInfo]:
     return [QueueInfo._make(row) for row in rows]
 
 
-def removed(rows: list[Row]) -> list[Removed]:
-    return [Removed._make(row) for row in rows]
+def removed(rows: list[Row]) -> list[RemovedQueue]:
+    return [RemovedQueue._make(row) for row in rows]
 
 
 def worker_infos(rows: list[Row]) -> list[WorkerInfo]:
     return [WorkerInfo._make(row) for row in rows]
 
 
-def vitals(rows: list[Row]) -> Vitals:
-    return Vitals._make(rows[0])
+def vitals(rows: list[Row]) -> DoctorFacts:
+    return DoctorFacts._make(rows[0])
 
 
 def key_infos(rows: list[Row]) -> list[KeyInfo]:
@@ -367,12 +370,12 @@ def key_info(rows: list[Row]) -> KeyInfo:
     return KeyInfo._make(rows[0])
 
 
-def found_key(rows: list[Row]) -> FoundKey | None:
-    return FoundKey._make(rows[0]) if rows else None
+def found_keys(rows: list[Row]) -> dict[str, FoundKey]:
+    return {row[0]: FoundKey._make(row[1:]) for row in rows}
 
 
-def acts(rows: list[Row]) -> list[Act]:
-    return [Act._make(row) for row in rows]
+def acts(rows: list[Row]) -> list[AuditedAct]:
+    return [AuditedAct._make(row) for row in rows]
 
 
 def groups(rows: list[Row]) -> list[GroupRole]:

@@ -1,4 +1,4 @@
-"""Pauses that grow with each trouble in a row, so that something that cannot work does not burn a core."""
+"""Pauses that grow with each failure in a row, so that a broken process does not use up a CPU."""
 
 import random
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Backoff:
-    """How long to wait before the next try: twice as long each time, up to a bound, with jitter.
+    """The wait before the next try: twice as long each time, up to a bound, with jitter.
 
     >>> pauses = Backoff(first=0.1, longest=5.0)
     >>> [0.05 <= pauses() <= 0.1, 0.1 <= pauses() <= 0.2]
@@ -23,5 +23,5 @@ class Backoff:
         return pause * random.uniform(0.5, 1.0)
 
     def reset(self) -> None:
-        """It worked: the next trouble is the first again."""
+        """Reset after a success: the next failure is the first again."""
         self._next = 0.0

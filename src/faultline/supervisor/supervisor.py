@@ -1,7 +1,7 @@
 """The supervisor: starts worker processes, listens for all of them, and starts again what dies.
 
-It runs no user code. So it is also where the group's one watchdog lives: no handler can hold it up, and no
-worker's crash takes it along.
+It runs no user code. So the group's one watchdog runs here: no handler can block it, and no worker's
+crash ends it.
 """
 
 import asyncio
@@ -17,11 +17,18 @@ from typing import Final
 
 from faultline.errors import FaultlineError
 from faultline.notify import Notifier
-from faultline.store.listen import listen
+from faultline.store.driver.listen import listen
 from faultline.supervisor.backoff import Backoff
-from faultline.supervisor.child import Child
-from faultline.supervisor.judge import Again, End, GiveUp, Group, Over, judge
-from faultline.supervisor.words import Failure, Order, Ready, wake
+from faultline.supervisor.messages import ProcessFailure, ProcessOrder, ProcessReady, wake
+from faultline.supervisor.restart_policy import (
+    GiveUp,
+    GroupFinished,
+    GroupState,
+    ProcessEnd,
+    RestartProcess,
+    next_step,
+)
+from faultline.supervisor.worker_process import WorkerProcess
 from faultline.telemetry import emit
 from faultline.watchdog.watchdog import Watchdog
 
@@ -30,45 +37,45 @@ log = logging.getLogger("faultline.supervisor")
 RESTART_FIRST: Final = 0.2
 RESTART_LONGEST: Final = 30.0
 STEADY_SECONDS: Final = 10.0
-"""One that worked so long did not die of starting: the next one comes at once."""
+"""A process that worked this long did not fail at its start: the next one starts at once."""
 
 LISTEN_FIRST: Final = 0.1
 LISTEN_LONGEST: Final = 5.0
 
 LEAVE_SECONDS_MAX: Final = 20.0
-"""A worker settles and says goodbye well within this after its grace. One that does not is killed."""
+"""After its grace a worker settles and ends well within this time. A slower one is killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What to run, and how often."""
+class GroupPlan:
+    """The command to run, and the number of processes."""
 
     processes: int
     name: str
     command: Callable[[str], Sequence[str]]
-    """The command line of the worker of this name; the number of a descriptor is put behind it."""
+    """The command line of the worker of this name; the number of a descriptor is appended."""
     dsn: str | None
     grace: timedelta
     until_empty: bool = False
 
 
 class Supervisor:
-    """Keeps so many worker processes running until it is told to stop, or they have emptied their queues."""
+    """Keeps this many worker processes running until it is told to stop, or their queues are empty."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: GroupPlan) -> None:
         self.plan = plan
-        self.children: dict[int, Child] = {}
+        self.children: dict[int, WorkerProcess] = {}
         self._stopping = asyncio.Event()
         self._claimed = asyncio.Event()
         self._asked = False
-        self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[ProcessReady] = asyncio.get_running_loop().create_future()
         self._starts_failed = 0
         self._hears = False
         self._codes = [0]
         self._trouble: FaultlineError | None = None
 
     async def run(self) -> int:
-        """Work until all is over; answers the worst exit code of those that ended last."""
+        """Run until all have ended; answers the worst exit code of those that ended last."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._look)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -88,11 +95,11 @@ class Supervisor:
         return max(self._codes)
 
     def status(self) -> str:
-        """One line for whoever looks at the process."""
+        """One line about the state of the group."""
         return f"{len(self.children)} of {self.plan.processes} worker processes"
 
     def stop(self) -> None:
-        """Have all finish what they run; said twice, have them give it back at once."""
+        """Let all finish their jobs; a second call has them give the jobs back at once."""
         if self._asked:
             for child in self.children.values():
                 child.hurry()
@@ -124,33 +131,35 @@ class Supervisor:
             self._starts_failed += not end.was_ready
             if time.monotonic() - began > STEADY_SECONDS:
                 pauses.reset()
-            match judge(end, self._group()):
-                case Over(code):
+            match next_step(end, self._group()):
+                case GroupFinished(code):
                     self._codes.append(code)
                     return
                 case GiveUp(error):
                     self._give_up(error)
                     return
-                case Again():
+                case RestartProcess():
                     await self._pause(number, end, pauses())
 
-    async def _one(self, number: int) -> End:
+    async def _one(self, number: int) -> ProcessEnd:
         """Run one worker process to its end."""
-        order = Order(number, self.plan.dsn)
+        order = ProcessOrder(number, self.plan.dsn)
         try:
-            child = Child.start(self.plan.command(self._name(number)), order)
+            child = WorkerProcess.start(self.plan.command(self._name(number)), order)
         except OSError as refused:  # no process, no memory
-            return End(1, False, Failure("", f"no worker process can be started: {refused}"))
-        self.children[number] = child  # before anything is awaited: it may end at once
+            return ProcessEnd(1, False, ProcessFailure("", f"no worker process can be started: {refused}"))
+        self.children[number] = child  # before any await: the child may end at once
         try:
             return await child.follow(partial(self._is_ready, child), self._claimed.set)
         finally:
             del self.children[number]
 
-    def _group(self) -> Group:
-        return Group(self._stopping.is_set(), self.plan.until_empty, self._ready.done(), self._starts_failed)
+    def _group(self) -> GroupState:
+        return GroupState(
+            self._stopping.is_set(), self.plan.until_empty, self._ready.done(), self._starts_failed
+        )
 
-    async def _pause(self, number: int, end: End, seconds: float) -> None:
+    async def _pause(self, number: int, end: ProcessEnd, seconds: float) -> None:
         said = {} if end.failure is None else {"error": end.failure.says}
         facts = end.facts() | said | {"next_in": round(seconds, 1)}
         emit("process_ended", logging.WARNING, name=self._name(number), **facts)
@@ -163,7 +172,7 @@ class Supervisor:
             self._trouble = error
             self._finish()
 
-    def _is_ready(self, child: Child, ready: Ready) -> None:
+    def _is_ready(self, child: WorkerProcess, ready: ProcessReady) -> None:
         self._starts_failed = 0
         if self._hears:
             child.tell(wake(""))
@@ -178,7 +187,7 @@ class Supervisor:
         return f"{self.plan.name}/{number}"
 
     async def _look_after_all(self) -> None:
-        """Listen and watch for the group, from when the first of it has said where its database is."""
+        """Listen and watch for the group, once the first process has told the database's address."""
         ready = await self._ready
         if ready.dsn is None:
             return
@@ -192,8 +201,8 @@ class Supervisor:
                 log.exception("the group's listener or watchdog failed; both are started again")
                 await asyncio.sleep(ready.tick)
 
-    async def _listen(self, ready: Ready, dsn: str) -> None:
-        """Pass each wake-up on; behind a pooler nobody can listen, and the workers' polls do the work."""
+    async def _listen(self, ready: ProcessReady, dsn: str) -> None:
+        """Pass each wake-up on; behind a pooler LISTEN does not work, and the workers poll."""
         pauses = Backoff(LISTEN_FIRST, LISTEN_LONGEST)
 
         def heard(queue: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Which job a log record came from."""
+"""The job of a log record."""
 
 import logging
 from collections.abc import Callable
@@ -14,8 +14,8 @@ current: ContextVar[Job | None] = ContextVar("faultline_job", default=None)
 def install_context() -> Callable[[], None]:
     """Put `job_id`, `token` and `task` on every log record from now on; returns how to undo it.
 
-    Outside a handler they are None, so a format string may always name them. Whatever record factory
-    was there before goes on making the records.
+    Outside a handler they are None, so a format string may always name them. The earlier record factory
+    goes on making the records.
 
     >>> remove = install_context()
     >>> logging.getLogger("shop").makeRecord("shop", 20, "f", 1, "m", (), None).job_id is None
@@ -46,9 +46,9 @@ class _WithJob:
         return record
 
     def remove(self) -> None:
-        # Somebody may have wrapped us since; cutting them off would be worse than staying.
+        # Another factory may wrap ours by now; cutting it off would be worse than staying.
         if logging.getLogRecordFactory() is self:
             logging.setLogRecordFactory(self._before)
 
     def leave_alone(self) -> None:
-        """Undoing a second installation: the first one stays."""
+        """The undo of a second installation: the first one stays."""

@@ -21,21 +21,21 @@ EVENTS: Final = (
     "clock_stepped",
     "timeline_changed",
 )
-"""The names that stay; programs may rely on them."""
+"""The stable names; programs may rely on them."""
 
-# A claim id is a capability, so it cannot be spelled in an event, not even by mistake.
+# A claim id is a capability, so no event may carry it, not even by mistake.
 _NEVER: Final = frozenset({"claim", "claim_id", "claims", "proof"})
 
 _log: Final = logging.getLogger("faultline.events")
 
 Listener = Callable[[str, dict[str, Any]], None]
-"""Takes an event's name and its facts, in whatever thread it happened; what it raises is swallowed."""
+"""Takes an event's name and its facts, in the thread of the event; its exceptions are swallowed."""
 
 _listeners: tuple[Listener, ...] = ()
 
 
 def emit(name: str, level: int = logging.INFO, /, **facts: Any) -> None:
-    """Tell that something happened; next to nothing when nobody listens.
+    """Emit an event; the cost without a listener is close to zero.
 
     >>> emit("lease_acquired", job_id=7, token=3, worker="a")
     """
@@ -47,28 +47,28 @@ def emit(name: str, level: int = logging.INFO, /, **facts: Any) -> None:
         _hand_on(name, told)
 
 
-def tell(name: str, /, **facts: Any) -> None:
-    """Tell listeners alone what is too much for a log: figures, gathered for many jobs at once.
+def record_metric(name: str, /, **facts: Any) -> None:
+    """Tell listeners alone the figures of many jobs at once, which are too much for a log.
 
-    >>> tell("jobs_settled", counts={("default", "charge", "succeeded"): 20}, took={})
+    >>> record_metric("jobs_settled", counts={("default", "charge", "succeeded"): 20}, took={})
     """
     if _listeners:
         _hand_on(name, facts)
 
 
-def counted() -> bool:
-    """Whether anybody listens for figures; ask before gathering them.
+def has_listeners() -> bool:
+    """Whether there is a listener for figures; ask before gathering them.
 
-    >>> isinstance(counted(), bool)
+    >>> isinstance(has_listeners(), bool)
     True
     """
     return bool(_listeners)
 
 
 def listen(listener: Listener) -> Callable[[], None]:
-    """Hear each event as it happens, whatever the log is set to; returns how to stop.
+    """Call `heard` for each event, at any level of the log; returns how to stop.
 
-    What happens once a job (`lease_acquired`, `execution_started`, `heartbeat`) is told only while the log
+    Events of each job (`lease_acquired`, `execution_started`, `heartbeat`) are emitted only while the log
     is at DEBUG. For figures there are batches, told to listeners alone: `jobs_claimed`, `jobs_settled`,
     `worker_state`, `round_made`.
 
@@ -93,23 +93,23 @@ def _hand_on(name: str, facts: dict[str, Any]) -> None:
     for listener in _listeners:
         try:
             listener(name, facts)
-        except Exception:  # whoever counts the work must not be able to stop it
+        except Exception:  # a listener's failure must not stop the work
             logging.getLogger("faultline.telemetry").debug("a listener failed on %s", name, exc_info=True)
 
 
-def hears(level: int = logging.INFO) -> bool:
-    """Whether anybody listens at this level; ask before gathering facts that cost something.
+def is_logging(level: int = logging.INFO) -> bool:
+    """Whether there is a listener at this level; ask before gathering facts that cost something.
 
-    >>> isinstance(hears(), bool)
+    >>> isinstance(is_logging(), bool)
     True
     """
     return _log.isEnabledFor(level)
 
 
-class Budget:
-    """So many a second, and no more: for what would drown a log when everything fails at once.
+class LogBudget:
+    """A bound on events a second: for those that would flood a log when everything fails at once.
 
-    >>> budget = Budget(2)
+    >>> budget = LogBudget(2)
     >>> [budget.may(at) for at in (7.0, 7.1, 7.2, 8.1)]
     [True, True, False, True]
     """
@@ -120,7 +120,7 @@ class Budget:
         self._spent = 0
 
     def may(self, now: float | None = None) -> bool:
-        """Whether one more may be told."""
+        """Whether one more may be emitted."""
         second = (time.monotonic() if now is None else now) // 1
         if second != self._second:
             self._second, self._spent = second, 0

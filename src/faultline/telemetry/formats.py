@@ -1,4 +1,4 @@
-"""How log records read: one line of JSON for programs, one readable line for people."""
+"""The formats of log records: one line of JSON for programs, one readable line for people."""
 
 import json as json_
 import logging
@@ -16,7 +16,7 @@ _INDENT: Final = "    "
 
 
 def _facts(record: logging.LogRecord) -> dict[str, Any]:
-    """The event's own facts, or else the job the record was made in."""
+    """The event's own facts, or else the job in which the record was made."""
     facts = dict(getattr(record, "facts", {}))
     for name in _CONTEXT:
         value = getattr(record, name, None)
@@ -28,7 +28,7 @@ def _facts(record: logging.LogRecord) -> dict[str, Any]:
 def _said(record: logging.LogRecord) -> str:
     try:
         return scrub(record.getMessage())
-    except Exception:  # a log call whose arguments do not fit its text must not cost the line
+    except Exception:  # a log call whose arguments do not fit its text must not lose the line
         return scrub(f"{record.msg!r} {record.args!r}")
 
 
@@ -65,8 +65,8 @@ def _plain(value: Any) -> Any:
 class LineFormatter(logging.Formatter):
     """A readable line: time, level, what, and the facts as `name=value`; control characters spelled out.
 
-    Below it the frames of an error, where it has some, a line each and indented: what begins at the margin
-    is a record, and the text of an error must not look like one.
+    Below it the frames of an error, where it has some, a line each and indented: a line without indent is
+    a record, and the text of an error must not look like one.
 
     >>> record = logging.LogRecord("shop", logging.INFO, "f", 1, "bell\\a", None, None)
     >>> LineFormatter().format(record).endswith("INFO    shop: bell\\\\x07")
@@ -125,7 +125,7 @@ def configure_logging(
 
 
 def logging_as_configured() -> tuple[bool, int] | None:
-    """How `configure_logging` was last called, as JSON or not and from which level, if it was called at all.
+    """The last call of `configure_logging`, as JSON or not and from which level, if it was called at all.
 
     >>> import io
     >>> handler = configure_logging(io.StringIO(), json=True, level="WARNING")

@@ -1,4 +1,4 @@
-"""The frames of an error that are kept: the user's own first, then what lies below them in libraries."""
+"""The stored frames of an error: the user's own first, then those of libraries below them."""
 
 import asyncio
 import sysconfig
@@ -9,12 +9,14 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Final
 
+from faultline.bounds import counted
+
 THEIRS_MAX: Final = 12
 LIBRARIES_MAX: Final = 6
-"""Frames shown of each kind: half of them, and more, where the error was raised, the rest where it began."""
+"""Frames shown of each kind: half of them or more where the error was raised, the rest where it began."""
 
 WALK_MAX: Final = 5_000
-"""Frames looked at; a traceback longer than any recursion limit has been put together by hand."""
+"""Frames examined; only a traceback that was put together in code is longer than a recursion limit."""
 
 _OURS: Final = str(Path(__file__).resolve().parents[1])
 _STDLIB: Final = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
@@ -27,16 +29,16 @@ Frame = tuple[FrameType, int]
 def frames_of(trace: TracebackType | None, *, meant: bool = False) -> list[str]:
     """The frames of a traceback as text, the most recent call first.
 
-    The user's own frames come first: nobody has to look for their line among those of libraries. Frames of
-    Faultline itself are left out, unless there are no others and the error was not meant: then it is a defect
-    of ours. Too many of a kind are cut in their middle.
+    The user's own frames come first: readers find their line without a search among libraries. Frames of
+    Faultline itself are left out, unless there are no others and the error was unexpected: then it is a
+    defect of ours. Too many of a kind are cut in their middle.
     """
     walked = list(islice(traceback.walk_tb(trace), WALK_MAX))[::-1]
     return [] if meant and all(map(_is_ours, walked)) else _told(walked, "raised")
 
 
 def frames_at(frame: FrameType) -> list[str]:
-    """The same for what a loop is in the middle of, down to where the loop itself begins."""
+    """The same for the present stack of a loop, down to where the loop itself begins."""
     walked = islice(traceback.walk_stack(frame), WALK_MAX)
     return _told(list(takewhile(lambda each: not _is_the_loop(each), walked)), "called")
 
@@ -71,7 +73,7 @@ def _is_theirs(file: str, home: str) -> bool:
 
 
 def _home(file: str) -> str:
-    """Where the handler's package lies: the outermost frame is the handler's, also where it was installed."""
+    """The folder of the handler's package: the outermost frame is the handler's, also in site-packages."""
     for name in _INSTALLED:
         before, found, after = file.partition(f"/{name}/")
         if found:
@@ -84,7 +86,7 @@ def _shown(frames: Sequence[Frame], most: int) -> list[str]:
     if len(frames) <= most:
         return _lines(frames)
     last = most // 3
-    left_out = f"  ... {len(frames) - most:,} frames left out ..."
+    left_out = f"  ... {counted(len(frames) - most, 'frame')} left out ..."
     return [*_lines(frames[: most - last]), left_out, *_lines(frames[-last:])]
 
 

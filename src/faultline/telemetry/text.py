@@ -18,8 +18,11 @@ _UNSAFE: Final = re.compile(
 )
 _NOT_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 
+_WORD: Final = re.compile(r"[^\s'\"]+")
+_USER: Final = re.compile(r"://[^:/?#@]*:")
+"""The user of a URL, up to the colon before its password."""
+
 _SECRETS: Final = (
-    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/?#@'\"]*):[^\s'\"]*@", re.IGNORECASE), r"\1:***@"),
     (
         re.compile(
             r"(\b(?:password|passwd|sslpassword)\b['\"]?\s*[=:]\s*)('[^']*'|\"[^\"]*\"|[^\s,;&)]+)",
@@ -33,7 +36,7 @@ _SECRETS: Final = (
 
 
 def printable(text: str) -> str:
-    """Text with everything that could move the cursor, hide or reorder it spelled out.
+    """Text with every character that moves the cursor, hides or reorders text spelled out.
 
     >>> printable("red\\x1b[31m, new\\nline")
     'red\\\\x1b[31m, new\\\\nline'
@@ -51,22 +54,32 @@ def scrub(text: str) -> str:
     >>> scrub("cannot reach postgresql://app:secret@db/shop")
     'cannot reach postgresql://app:***@db/shop'
     """
+    if "://" in text:
+        text = _WORD.sub(_without_password, text)
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text
+
+
+def _without_password(word: re.Match[str]) -> str:
+    """A word in which the password of a URL is hidden, in one pass."""
+    text = word[0]
+    end = text.rfind("@")
+    user = _USER.search(text, 1, end) if end > 0 else None
+    return text if user is None else f"{text[: user.end()]}***{text[end:]}"
 
 
 def describe_error(error: BaseException) -> str:
     """An error as it is kept with the attempt: a line that says what, then where, in 8 kB at most.
 
     Where: the most recent call first, the user's own frames before those of libraries. Long texts keep
-    their head and their tail. Whatever the exception does when it is asked, there is an answer, and it is
+    their head and their tail. If the exception's own methods fail, there is still an answer, and it is
     text that PostgreSQL can hold.
 
     >>> describe_error(ValueError("no such order"))
     'ValueError: no such order'
     """
-    # Who tries again and again leaves a chain of the same error at the same place: once is enough.
+    # Repeated tries leave a chain of the same error at the same place: one of them is enough.
     parts = [part for part, _ in groupby(_with_frames(one) for one in _chain(error))]
     return shortened(scrub("\ncaused by ".join(parts)), ERROR_BYTES_MAX)
 
@@ -104,7 +117,7 @@ def shortened(text: str, bytes_max: int) -> str:
     >>> shortened("head " + "x" * 1_000 + " tail", 90).split("\\n")[1]
     '... shortened from 1,010 characters ...'
     """
-    # Cut before cleaning: 50 MB of it should not be walked for the sake of eight kilobytes.
+    # Cut before cleaning: 50 MB of text should not be scanned for eight kilobytes.
     kept = text if len(text) <= 2 * bytes_max else text[:bytes_max] + text[-bytes_max:]
     data = _NOT_TEXT.sub(_spelled, kept).encode()
     if len(data) <= bytes_max:

@@ -1,6 +1,6 @@
-"""The seam for traces: what begins and ends is told to a tracer, if one is installed; no vendor here.
+"""The interface for traces: begins and ends are passed to a tracer, if one is installed; no vendor here.
 
-A tracer that fails costs a span, never a job. While none is installed, one look at `tracer` is all it costs.
+A tracer that fails costs a span, never a job. Without a tracer, the cost is one look at `tracer`.
 """
 
 import logging
@@ -15,7 +15,7 @@ T = TypeVar("T")
 log = logging.getLogger("faultline.telemetry")
 
 CONTEXT_CHARS_MAX: Final = 600
-"""What the database takes; of a longer one the tracestate, which is for vendors, stays behind."""
+"""The database's limit; a longer context loses the tracestate, which is for vendors."""
 
 _PARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -24,13 +24,13 @@ class Sending(Protocol):
     """Jobs on their way to their queues."""
 
     trace: str | None
-    """The context to send along with them."""
+    """The trace context to send with them."""
 
     def end(self, job_id: int | None, jobs: int, queue: str | None, error: BaseException | None) -> None: ...
 
 
 class Claiming(Protocol):
-    """A claim under way; nothing is told of one that finds nothing."""
+    """A claim under way; a claim without jobs makes no span."""
 
     trace: str | None
 
@@ -38,7 +38,7 @@ class Claiming(Protocol):
 
 
 class Processing(Protocol):
-    """A handler that runs; the span is the current one in the context it was begun in."""
+    """A running handler; its span is the current one in the context in which it began."""
 
     trace: str | None
 
@@ -46,7 +46,7 @@ class Processing(Protocol):
 
 
 class Tracer(Protocol):
-    """What an exporter of traces does."""
+    """The interface of an exporter of traces."""
 
     def sending(self, queue: str | None, task: str | None) -> Sending: ...
     def claiming(self, queues: Sequence[str]) -> Claiming: ...
@@ -57,17 +57,17 @@ class Tracer(Protocol):
 
 
 tracer: Tracer | None = None
-"""The one that is installed."""
+"""The installed tracer."""
 
 
 def install(new: Tracer | None) -> None:
-    """Have spans made from now on, or no more."""
+    """Install a tracer, or remove it with None."""
     global tracer
     tracer = new
 
 
 def context_of(parent: str | None, state: str | None = None) -> str | None:
-    """The headers traceparent and tracestate as a job carries them; what is no context is none, not an error.
+    """The headers traceparent and tracestate as a job carries them; an invalid context counts as none.
 
     >>> context_of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")
     '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 vendor=1'
@@ -81,7 +81,7 @@ def context_of(parent: str | None, state: str | None = None) -> str | None:
 
 
 def quietly(make: Callable[..., T], *args: Any) -> T | None:
-    """What a tracer gives, or nothing where it fails.
+    """A tracer's answer, or nothing where it fails.
 
     >>> quietly(int, "seven") is None
     True
@@ -94,7 +94,7 @@ def quietly(make: Callable[..., T], *args: Any) -> T | None:
 
 
 def sending(queue: str | None, task: str | None) -> Sending | None:
-    """Jobs are about to be sent; of a batch neither queue nor task is known yet."""
+    """Jobs are about to be sent; a batch has no one queue and task."""
     begun: Sending | None = _ask("sending", queue, task)
     return begun
 
@@ -122,7 +122,7 @@ def refused(job: Job, span: Processing | None, reason: str, current_token: int |
 
 
 def resume(trace: str | None) -> None:
-    """In a child process: what the handler does belongs to the span its worker began."""
+    """In a child process: spans made by the handler belong to the span that its worker began."""
     if trace is not None:
         _ask("resume", trace)
 

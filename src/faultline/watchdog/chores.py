@@ -1,4 +1,4 @@
-"""What the watchdog does over and over: a function each."""
+"""The periodic work of the watchdog: a function each."""
 
 import asyncio
 import contextlib
@@ -9,13 +9,13 @@ from datetime import timedelta
 from typing import Any
 
 from faultline.errors import CannotConnect, FaultlineError, ReadOnlyServer, ServerUnavailable
-from faultline.failpoints import reach
+from faultline.failpoints import failpoint
 from faultline.store import calls
-from faultline.store.line import Line
+from faultline.store.session import DbSession
 from faultline.telemetry import emit
-from faultline.telemetry.events import tell
-from faultline.telemetry.seldom import Seldom
-from faultline.watchdog.steps import Steps, steady
+from faultline.telemetry.events import record_metric
+from faultline.telemetry.rate_limited import RateLimited
+from faultline.watchdog.clock_steps import Steps, steady
 
 log = logging.getLogger("faultline.watchdog")
 
@@ -24,15 +24,22 @@ PRUNE_BATCH = 1000
 SOONEST = 0.02
 
 EARLY = 0.9
-"""The share of a tick after which a round may begin: `every` calls a little early, and not in vain."""
+"""The part of a tick after which a round may begin: a slightly early call of `every` is not wasted."""
 
 LATE = 1.0
-"""The share of a tick after which a round is late: who stands by then makes it, and has the duty."""
+"""The part of a tick after which a round is late: a standby then makes it, and takes over the duty."""
 
 STANDBY_TICKS = 1.8
-"""Who did not make the last round looks less often: fifty that look each tick are a load.
+"""Standbys check less often: fifty checks each tick are a load.
 
-With LATE, a gap ends before it is so long that all would hold fire: three times what `round` is asked with.
+With LATE, a gap ends before all would hold fire: that is three times the period given to `round`.
+"""
+
+NEGLECTED_LOOKS = 10
+"""The number of late rounds in a row after which a standby reaps.
+
+After an outage the watchdog of the first round holds its row while it notes the gap: one late round is
+weak evidence.
 """
 
 ANNOUNCE_EVERY = 0.25
@@ -48,39 +55,42 @@ SHARE = 20
 TELL_AGAIN = 60.0
 """Seconds between two lines about the same failure of the same chore."""
 
-_seldom = Seldom(TELL_AGAIN)
+_seldom = RateLimited(TELL_AGAIN)
 
 
 class Rounds:
     """Reap and rescue when it is our turn; promote then, and when a job falls due before the next turn."""
 
-    def __init__(self, line: Line, tick: timedelta) -> None:
+    def __init__(self, line: DbSession, tick: timedelta) -> None:
         self.line = line
         self.tick = tick
         self.on_duty = True
         """The last round was ours, as far as we know."""
         self._walk_at = 0.0
+        self._neglected = 0
         self._expects = False
         self._steps = Steps()
 
     async def __call__(self) -> float | None:
-        """One turn; answers in how many seconds to come again: a tick, or when the next job falls due."""
+        """One turn; answers the seconds until the next: a tick, or the time until the next job falls due."""
         tick = self.tick.total_seconds()
         share = EARLY if self.on_duty else LATE
         asked_at = steady()
+        looks, self._neglected = self._neglected, 0
         made = await self.line.run(calls.make_round(self.tick * share))
-        # The one on duty that comes early, for a job it expects, stays so though the round is not due.
+        self._neglected = looks + 1 if made.neglected else 0
+        # The one on duty that comes early, for an expected job, keeps the duty though the round is not due.
         self.on_duty = made.mine or (self.on_duty and self._expects)
         self._steps.look(made, asked_at, steady())
-        if made.mine:
-            reach("round.won")
+        if made.mine or self._neglected >= NEGLECTED_LOOKS:
+            failpoint("round.won")
             began = time.monotonic()
             await self._walk()
-            tell("round_made", seconds=time.monotonic() - began)
+            record_metric("round_made", seconds=time.monotonic() - began)
         elif not self._expects:
             return tick * STANDBY_TICKS
         await _alone("promote", promote(self.line))
-        reach("round.promoted")
+        failpoint("round.promoted")
         next_due = await self.line.run(calls.next_due())
         self._expects = next_due is not None and next_due < tick
         return tick if next_due is None else min(tick, max(next_due, SOONEST))
@@ -90,16 +100,16 @@ class Rounds:
         if began < self._walk_at:
             return
         await _alone("reap", reap(self.line))
-        reach("round.reaped")
+        failpoint("round.reaped")
         await _alone("rescue", rescue(self.line))
         ended = time.monotonic()
         self._walk_at = ended + (ended - began) * SHARE - self.tick.total_seconds()
 
 
 class Leading:
-    """The slow chores, when we lead: floors and partitions each time, damage and old things now and then."""
+    """The slow chores, for the leader: floors and partitions each time, damage and old rows at times."""
 
-    def __init__(self, line: Line, worker: int, on_duty: Callable[[], bool]) -> None:
+    def __init__(self, line: DbSession, worker: int, on_duty: Callable[[], bool]) -> None:
         self.line = line
         self.worker = worker
         self.leads = False
@@ -107,11 +117,11 @@ class Leading:
         self._last: dict[str, float] = {}
 
     async def __call__(self) -> None:
-        # Of those that stand by only the one on duty asks: somebody always is, and fifty need not.
+        # Of the standbys only the one on duty asks for the lead: there always is one, and fifty need not ask.
         if not (self.leads or self._on_duty()):
             return
         self.leads = await self.line.run(calls.lead(self.worker))
-        tell("watchdog_state", leads=self.leads)
+        record_metric("watchdog_state", leads=self.leads)
         if not self.leads:
             return
         await _alone("floors", self.line.run(calls.floors()))
@@ -124,7 +134,7 @@ class Leading:
             await _alone("drop_partitions", self.line.run(calls.drop_partitions()))
 
     async def resign(self) -> None:
-        """Leave the lead to whoever asks next, instead of letting its time run out."""
+        """Give the lead up for the next that asks, instead of waiting for the end of its time."""
         if self.leads:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(RESIGN_SECONDS_MAX):
@@ -139,12 +149,12 @@ class Leading:
 
 
 class Announcing:
-    """While we lead: wake workers for jobs that came without a hint, so that not each of them has to look.
+    """As leader: wake workers for jobs that came without a hint, so that not each worker has to poll.
 
-    A job enqueued in somebody's own transaction is such a one; one given back by a worker that stops, too.
+    Jobs enqueued in a user's own transaction have no hint; nor have jobs that a stopping worker gives back.
     """
 
-    def __init__(self, line: Line, leads: Callable[[], bool]) -> None:
+    def __init__(self, line: DbSession, leads: Callable[[], bool]) -> None:
         self.line = line
         self._leads = leads
         self._told: frozenset[tuple[str, int]] = frozenset()
@@ -159,34 +169,34 @@ class Announcing:
         free = frozenset(found)
         for queue in sorted({queue for queue, _ in free - self._told}):
             await self.line.run(calls.wake(queue))
-        self._told = free  # told once: who has no room now asks when it has
-        # One slow turn says little, it may have waited for another chore; many in a row do.
+        self._told = free  # announced once: a worker without room asks when it has room
+        # One slow turn says little: it may have waited for another chore. Many in a row do.
         self._takes = min(time.monotonic() - began, self._takes * 2)
         return max(ANNOUNCE_EVERY, self._takes * ANNOUNCE_SHARE)
 
 
 async def _alone(name: str, chore: Awaitable[Any]) -> None:
-    """One chore's failure is its own: it is logged, and those after it get their turn."""
+    """Isolate one chore's failure: it is logged, and the later chores get their turn."""
     try:
         await chore
     except (CannotConnect, ReadOnlyServer):
-        raise  # nothing that follows could be done either
+        raise  # the later chores would fail too
     except ServerUnavailable as trouble:
         log.debug("%s could not be done now: %s", name, trouble)
     except Exception as error:
-        tell("chore_failed", chore=name)
+        record_metric("chore_failed", chore=name)
         if _seldom.allows(f"{name} {type(error).__name__}"):
             tell_failed(name, error)
 
 
 def tell_failed(name: str, error: Exception) -> None:
-    """An error of our own says what happened and what to do; where another came from has to be seen."""
+    """The text of our own errors is complete; other errors need their traceback."""
     trace = None if isinstance(error, FaultlineError) else error
     log.error("%s failed, and gets its next turn as usual: %s", name, error, exc_info=trace)
 
 
-async def reap(line: Line) -> None:
-    """Take back the leases that nobody renewed, and tell it."""
+async def reap(line: DbSession) -> None:
+    """Take back the leases that were not renewed, and emit events."""
     while True:
         lost = await line.run(calls.reap(BATCH))
         for lease in lost:
@@ -199,8 +209,8 @@ async def reap(line: Line) -> None:
             return
 
 
-async def promote(line: Line) -> None:
-    """Line up what is due, and wake who waits for it."""
+async def promote(line: DbSession) -> None:
+    """Promote due jobs, and wake the workers that wait for them."""
     while True:
         moved = await line.run(calls.promote(BATCH))
         for queue, _ in moved:
@@ -209,13 +219,13 @@ async def promote(line: Line) -> None:
             return
 
 
-async def rescue(line: Line) -> None:
+async def rescue(line: DbSession) -> None:
     """Give free jobs behind a floor a new place."""
     await line.run(calls.rescue(BATCH))
 
 
-async def prune(line: Line) -> None:
-    """Delete what is old, a bounded batch at a time."""
+async def prune(line: DbSession) -> None:
+    """Delete old rows, a bounded batch at a time."""
     more = True
     while more:
         deleted: tuple[int, ...] = await line.run(calls.prune(PRUNE_BATCH))

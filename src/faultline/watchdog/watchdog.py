@@ -1,4 +1,4 @@
-"""The watchdog: rounds that anybody may make, and slow chores that one leads. `every` lives here."""
+"""The watchdog: rounds that every process may make, and slow chores for one leader. `every` lives here."""
 
 import asyncio
 import logging
@@ -7,27 +7,27 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from faultline.errors import PermissionDenied
-from faultline.store.line import OUTAGE, Line
-from faultline.telemetry.seldom import Seldom
+from faultline.store.session import OUTAGE, DbSession
+from faultline.telemetry.rate_limited import RateLimited
 from faultline.watchdog import chores
 from faultline.watchdog.chores import tell_failed
 
 log = logging.getLogger("faultline.watchdog")
 
 TELL_AGAIN = 60.0
-"""Seconds between two lines about the same grant that is missing."""
+"""Seconds between two lines about the same missing grant."""
 
 Chore = Callable[[], Awaitable[float | None]]
 
 
 async def every(period: float, chore: Chore, name: str, first_after: float = 0.0) -> None:
-    """Run a chore, and again each `period`, until cancelled; it may answer with another rest to take.
+    """Run a chore, and again each `period`, until cancelled; the chore may answer with another pause.
 
-    A chore that fails is logged and gets its next turn as usual: whoever looks after the others has to
-    outlive them. An outage is the worker's to tell; here it is only waited out.
+    A chore that fails is logged and gets its next turn as usual: the watchdog has to outlive the failures
+    that it repairs. An outage is the worker's to log; here it is only waited out.
     """
     await asyncio.sleep(first_after)
-    seldom = Seldom(TELL_AGAIN)
+    seldom = RateLimited(TELL_AGAIN)
     while True:
         rest = None
         try:
@@ -35,7 +35,7 @@ async def every(period: float, chore: Chore, name: str, first_after: float = 0.0
         except OUTAGE as trouble:
             log.debug("%s waits for the database: %s", name, trouble)
         except PermissionDenied as refused:
-            # The next turn will not be allowed either: a line now and then, not a trace a second.
+            # The next turn will be refused as well: a line at times, not a traceback a second.
             if seldom.allows("refused"):
                 log.error(
                     "%s is not allowed, others may do it; it needs faultline_watchdog: %s", name, refused
@@ -50,17 +50,17 @@ LEAD_AFTER = 1.0
 """Seconds after its start in which a watchdog leaves the slow chores to others, and its CPU to the jobs."""
 
 LOOK_AFTER = 0.3
-"""The same for its rounds, in ticks: whoever starts has jobs to begin with, and fifty may start together."""
+"""The same for its rounds, in ticks: a new worker has jobs to start, and fifty may start together."""
 
 
 class Watchdog:
-    """Beside each worker, over a connection of its own.
+    """Runs beside each worker, over a connection of its own.
 
-    They do not know each other: they meet in the database.
+    Watchdogs have no link to each other: they coordinate through the database.
     """
 
     def __init__(self, dsn: str, worker: int, tick: timedelta, *, prepare: bool = True) -> None:
-        self.line = Line(dsn, prepare=prepare)
+        self.line = DbSession(dsn, prepare=prepare)
         self.worker = worker
         self.tick = tick
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from faultline.store.line import OUTAGE
-from faultline.worker.trouble import can_be_mended, told
+from faultline.store.session import OUTAGE
+from faultline.worker.call_errors import can_be_mended, told
 
 log = logging.getLogger("faultline.worker")
 T = TypeVar("T")
@@ -16,13 +16,15 @@ T = TypeVar("T")
 PAUSE_FIRST = 0.05
 PAUSE_MAX = 2.0
 SAID_EVERY = 5.0
+LATE_NEWS = 0.5
+"""Seconds; the end of an outage that is told later than this is told with its age."""
 
 
 class Outage:
     """Shared by all parts of one worker, so that it speaks once in five seconds, not each of its parts."""
 
-    def __init__(self, lease: float, far_side: str = "the database") -> None:
-        self._far_side = far_side
+    def __init__(self, lease: float, peer_name: str = "the database") -> None:
+        self._peer_name = peer_name
         self._pause_max = min(PAUSE_MAX, lease / 3)
         self._pause = PAUSE_FIRST
         self._said_at = -SAID_EVERY
@@ -42,13 +44,15 @@ class Outage:
             self.since = time.monotonic()
             if self._owes_news is None:
                 self._told_since = self.since
-            self._hush()  # a late failure belongs to the outage whose end was not told yet
+            self._drop_late_news()  # a late failure belongs to the outage whose end was not told yet
         if isinstance(trouble, OUTAGE):
-            said = self.tell("%s is away, jobs in hand are kept and tried again: %s", self._far_side, trouble)
+            said = self.tell(
+                "%s is away, jobs in hand are kept and tried again: %s", self._peer_name, trouble
+            )
         else:
             said = self.tell(
                 "%s refuses a call of this worker, jobs in hand are kept and tried again: %s",
-                self._far_side, told(trouble),
+                self._peer_name, told(trouble),
             )  # fmt: skip
         self._told |= said
 
@@ -64,17 +68,20 @@ class Outage:
     def over(self) -> None:
         if self.since is None:
             return
-        lasted, self.since, self._pause = time.monotonic() - self._told_since, None, PAUSE_FIRST
+        now = time.monotonic()
+        lasted, self.since, self._pause = now - self._told_since, None, PAUSE_FIRST
         if self._told and self._owes_news is None:
             # Said when its turn has come, and once: a link that flaps is not worth a line a flap.
-            wait = max(0.0, self._said_at + SAID_EVERY - time.monotonic())
-            self._owes_news = asyncio.get_running_loop().call_later(wait, self._say_over, lasted)
+            wait = max(0.0, self._said_at + SAID_EVERY - now)
+            self._owes_news = asyncio.get_running_loop().call_later(wait, self._say_over, lasted, now)
 
-    def _say_over(self, lasted: float) -> None:
+    def _say_over(self, lasted: float, ended_at: float) -> None:
         self._owes_news, self._told, self._said_at = None, False, time.monotonic()
-        log.info("%s is back after %.1f s", self._far_side, lasted)
+        ago = self._said_at - ended_at
+        late = f", since {ago:.1f} s ago" if ago >= LATE_NEWS else ""
+        log.info("%s is back after %.1f s%s", self._peer_name, lasted, late)
 
-    def _hush(self) -> None:
+    def _drop_late_news(self) -> None:
         if self._owes_news is not None:
             self._owes_news.cancel()
             self._owes_news = None
@@ -82,7 +89,7 @@ class Outage:
     async def outlast(self, work: Callable[[], Awaitable[T]], *, refusals: bool = False) -> T:
         """Do `work`, again and again until the database lets it be done.
 
-        With `refusals` also through errors that somebody has to mend: rights that were revoked, a server
+        With `refusals` also through errors that an operator has to mend: rights that were revoked, a server
         that takes no writes. A worker that has begun outlives them; one that begins says them and ends.
         """
         while True:

@@ -11,37 +11,36 @@ from typing import Any
 
 from psycopg import IsolationLevel
 
-import faultline
 from faultline import failpoints
 from faultline.config import Settings, WorkerConfig
 from faultline.durations import format_duration
 from faultline.errors import LeaseLost
 from faultline.job import Job, Transaction
-from faultline.outcome import Released
-from faultline.store import calls
-from faultline.store.call import Call
-from faultline.store.listen import Wakes
-from faultline.store.news import cancelled_in
+from faultline.store.driver.listen import Wakes
+from faultline.store.driver.notifications import cancelled_in
 from faultline.task import Registry
 from faultline.telemetry import emit, install_context
-from faultline.worker.beats import BeatsWatch
-from faultline.worker.cancels import Cancels
-from faultline.worker.children import Children
-from faultline.worker.companion import Companion
-from faultline.worker.doors import Carrier, Direct, Doors, Lines
-from faultline.worker.feeder import Feeder
-from faultline.worker.hand import Hand
+from faultline.worker.attempt import Attempt, StopReason
+from faultline.worker.backend import Backend
+from faultline.worker.claiming.claimer import Claimer
+from faultline.worker.claiming.job_intake import JobIntake
+from faultline.worker.claiming.unserved_tasks import check_needs
+from faultline.worker.execution.cancellations import Cancellations
+from faultline.worker.execution.deadlines import DeadlineMonitor
+from faultline.worker.execution.executor import Executor
+from faultline.worker.execution.loop_stalls import LoopStalls
+from faultline.worker.execution.outcomes import STOPPING, given_back
+from faultline.worker.heartbeat.heartbeat_watch import HeartbeatWatch
+from faultline.worker.heartbeat.pacemaker_process import PacemakerProcess
 from faultline.worker.outage import Outage
-from faultline.worker.overseer import Overseer
-from faultline.worker.places import Place, places_of, refuse_a_worker_in_a_child
-from faultline.worker.runner import Runners
-from faultline.worker.settler import Settler
-from faultline.worker.shelf import Shelf
-from faultline.worker.stalls import Stalls
-from faultline.worker.suspects import Suspects
-from faultline.worker.telling import Telling
-from faultline.worker.transaction import WorkTransaction, ask_rows
-from faultline.worker.unfit import check_needs
+from faultline.worker.postgres_backend import PostgresBackend
+from faultline.worker.processes.child_pool import ChildPool
+from faultline.worker.processes.import_path import ImportPath, import_paths_of, refuse_a_worker_in_a_child
+from faultline.worker.processes.suspects import Suspects
+from faultline.worker.reporter import Reporter
+from faultline.worker.settlement.settler import Settler
+from faultline.worker.state import WorkerState
+from faultline.worker.transactions.transaction import WorkTransaction, ask_rows
 
 log = logging.getLogger("faultline.worker")
 
@@ -62,8 +61,8 @@ EXIT_STUCK = 3
 class Worker:
     """Runs the jobs of one app.
 
-    Its doors lead to the database, or to a server that stands before it. Connections to a database: three
-    lines, one pacemaker, and one a job.transaction.
+    Its backend is the database, or a server that stands before it. Connections to a database: three of the
+    backend, one of the pacemaker, and one for each job.transaction.
     """
 
     def __init__(
@@ -73,13 +72,13 @@ class Worker:
         config: WorkerConfig,
         name: str | None = None,
         wakes: Wakes | None = None,
-        doors: Doors | None = None,
+        backend: Backend | None = None,
     ) -> None:
-        self.doors = doors or Direct(settings)
+        self.backend = backend or PostgresBackend(settings)
         if settings.dsn is None:
             check_needs(tasks, config.queues)
         self.tasks = tasks
-        self.places = places_of(tasks)
+        self.places = import_paths_of(tasks)
         self.settings = settings
         self.config = config
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
@@ -92,7 +91,7 @@ class Worker:
         """The first claim was answered, with jobs or without: from here on it works."""
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._wakes = wakes or self.doors.listen
+        self._wakes = wakes or self.backend.listen
 
     def stop(self) -> None:
         """Stop claiming and finish what runs; said twice, give it back at once."""
@@ -106,130 +105,126 @@ class Worker:
         return self._stop
 
     def status(self) -> str:
-        """One line for whoever looks at the process."""
-        return f"{self._shelf.in_hand} jobs in hand, {self._shelf.settled_count} settled"
+        """One line for the status of the process."""
+        return f"{self._state.held_count} jobs in hand, {self._state.settled_count} settled"
 
     async def run(self, *, until_empty: bool = False, stop_after: int | None = None) -> int:
         """Work until told to stop, until the queues are empty, or for so many jobs; answers the exit code."""
         refuse_a_worker_in_a_child()
         failpoints.arm_from_environment()
-        lines = self.doors.lines(self.config)
-        outage = Outage(self.config.lease_for.total_seconds(), self.doors.far_side)
+        self.backend.open(self.config)
+        outage = Outage(self.config.lease_for.total_seconds(), self.backend.peer_name)
         try:
-            await self.doors.greet()
-            self.id = await outage.outlast(lambda: lines.claims.run(self._hello()))
+            await self.backend.check_server()
+            self.id = await outage.outlast(lambda: self.backend.register(self.name))
         except BaseException:
-            await lines.claims.close()
-            await self.doors.close()
+            await self.backend.close()
             raise
         undo_context = install_context()
         speak_again = _hush_pools()
-        self._shelf = Shelf(self.config)
-        self._shelf.left = stop_after
-        self._lender = self.doors.lender(self._shelf.board, self.config, asyncio.get_running_loop())
+        self._state = WorkerState(self.config)
+        self._state.left = stop_after
+        self._pools = self.backend.transaction_pools(
+            self._state.lease_table, self.config, asyncio.get_running_loop()
+        )
         self._children = self._make_children(self.places, self.config.children_max)
         self._suspects = Suspects(self._make_children({}, self.config.suspects_max))
-        companion = Companion(self._shelf, self.doors.pacing(), self.id)
+        pacemaker_process = PacemakerProcess(self._state, self.backend.pacemaker(), self.id)
         try:
-            await companion.start()
-            settler = Settler(self._shelf, lines.batches, lines.singles, outage, self.id)
-            await asyncio.gather(companion.wait_ready(), settler.warm_up())
-            feeder = Feeder(
-                self._shelf, lines.claims, self.tasks, outage, self.id, self._begin, companion.hurry
-            )
-            feeder.claimed = self.claimed
+            await pacemaker_process.start()
+            settler = Settler(self._state, self.backend, outage, self.id)
+            await asyncio.gather(pacemaker_process.wait_ready(), self.backend.warm_up())
+            intake = JobIntake(self._state, self.tasks, pacemaker_process, self.id, self._begin)
+            self._claimer = claimer = Claimer(self._state, self.backend, intake, outage)
+            claimer.claimed = self.claimed
             emit(
                 "worker_start", worker=self.id, name=self.name, queues=list(self.config.queues),
                 tasks=len(self.tasks), concurrency=self.config.jobs_max,
             )  # fmt: skip
-            with Stalls(self._shelf, self.id).watching():
-                await self._work(feeder, settler, companion, outage, until_empty, stop_after)
+            with LoopStalls(self._state, self.id).watching():
+                await self._work(claimer, settler, pacemaker_process, outage, until_empty, stop_after)
         except Exception:
             self.exit_code = self.exit_code or EXIT_FAILED
             raise
         finally:
             await asyncio.gather(self._children.close(), self._suspects.close())
-            await self._let_go(lines.singles)
-            await companion.stop()
-            await self._goodbye(lines)
-            self._shelf.board.close()
+            await self._let_go()
+            await pacemaker_process.stop()
+            await self._goodbye()
+            self._state.lease_table.close()
             undo_context()
             speak_again()
-            settled = self._shelf.settled_count
+            settled = self._state.settled_count
             emit("worker_exit", worker=self.id, name=self.name, code=self.exit_code, settled=settled)
         return self.exit_code
 
-    def _hello(self) -> Call[int]:
-        return calls.worker_started(
-            self.name, socket.gethostname(), os.getpid(), list(self.config.queues), self.config.jobs_max,
-            faultline.__version__,
-        )  # fmt: skip
+    def _make_children(self, places: dict[str, ImportPath], most: int) -> ChildPool:
+        async def ask(attempt: Attempt, died: Exception) -> None:
+            await ask_rows(attempt, self._pools, died)
 
-    def _make_children(self, places: dict[str, Place], most: int) -> Children:
-        async def ask(hand: Hand, died: Exception) -> None:
-            await ask_rows(hand, self._lender, died)
-
-        return Children(self.config, self.settings, places, self._shelf.board, ask, most)
+        return ChildPool(self.config, self.settings, places, self._state.lease_table, ask, most)
 
     def _begin(self, job: Job, result: Any, isolation: IsolationLevel | None) -> Transaction:
-        """What job.transaction() calls, in the loop or in a thread: find the hand, lend it a connection."""
-        # A copy, made in one step: the loop goes on changing the set while a thread looks through it.
-        for hand in list(self._shelf.running):
-            if hand.job is job:
-                return WorkTransaction(hand, self._lender, result, isolation)
-        raise LeaseLost(job.id, job.token, None, "not_renewed")  # its handler was told to stop, and goes on
+        """What job.transaction() calls, in the loop or in a thread: a block of its attempt."""
+        attempt = job._attempt
+        if attempt is None:  # its handler was told to stop, and goes on
+            raise LeaseLost(job.id, job.token, None, "not_renewed")
+        return WorkTransaction(attempt, self._pools, result, isolation)
 
     async def _work(
         self,
-        feeder: Feeder,
+        claimer: Claimer,
         settler: Settler,
-        companion: Companion,
+        pacemaker_process: PacemakerProcess,
         outage: Outage,
         until_empty: bool,
         stop_after: int | None,
     ) -> None:
-        runners = Runners(self._shelf, settler, self.id, self._children, self._suspects)
-        overseer = Overseer(self._shelf, outage, self.id)
-        self._cancels = Cancels(self._shelf, settler.single_line, self.id)
-        telling = Telling(self._shelf, settler.single_line, outage, companion, self._lender, self.id)
-        beats = BeatsWatch(self._shelf, settler.single_line, outage, self.id)
-        parts = [*settler.runs(), overseer.run(), companion.watch(), telling.run(), beats.run()]
+        executor = Executor(self._state, settler, self.id, self._children, self._suspects)
+        deadlines = DeadlineMonitor(self._state, executor.give_up, outage, self.id)
+        self._cancels = Cancellations(self._state, self.backend)
+        reporter = Reporter(self._state, self.backend, outage, pacemaker_process, self._pools, self.id)
+        beats = HeartbeatWatch(self._state, self.backend, outage)
+        parts = [*settler.runs(), deadlines.run(), pacemaker_process.watch(), reporter.run(), beats.run()]
         parts.append(self._cancels.run())
-        async with _together(parts), _together([runners.run() for _ in range(self.config.jobs_max)]) as stuck:
-            async with _together([feeder.run(), *self._ears(outage)]):
+        async with (
+            _together(parts),
+            _together([executor.run() for _ in range(self.config.jobs_max)]) as stuck,
+        ):
+            async with _together([claimer.run(), *self._listeners(outage)]):
                 self.ready.set()
-                await self._until_stopped(feeder, until_empty, stop_after)
-                feeder.close()
+                await self._until_stopped(claimer, until_empty, stop_after)
+                claimer.close()
                 self._give_back(settler)
-                await _until(feeder.closed.is_set, SETTLE_WAIT)
+                await _until(claimer.closed.is_set, SETTLE_WAIT)
             await self._drain(settler)
-        runners.threads.close()
+        executor.threads.close()
         self.stuck = len(stuck)
-        self._shelf.figures.flush()
+        self._state.figures.flush()
 
-    def _ears(self, outage: Outage) -> list[Coroutine[Any, Any, None]]:
+    def _listeners(self, outage: Outage) -> list[Coroutine[Any, Any, None]]:
         """Where no wake-up can be heard, behind some poolers, we only poll."""
-        return [self._wakes(self._heard, outage.pause)] if self.doors.listens else []
+        return [self._wakes(self._heard, outage.pause)] if self.backend.listens else []
 
     def _heard(self, queue: str | None) -> None:
         if queue and (jobs := cancelled_in(queue)):
             self._cancels.heard(jobs)
             return
-        self._shelf.listening = queue is not None
+        self._state.listening = queue is not None
         if queue is None:
-            self._shelf.woken.set()
+            self._state.woken.set()
         elif not queue or queue in self.config.queues:
-            self._shelf.wake()
+            self._claimer.wake()
 
-    async def _until_stopped(self, feeder: Feeder, until_empty: bool, stop_after: int | None) -> None:
+    async def _until_stopped(self, claimer: Claimer, until_empty: bool, stop_after: int | None) -> None:
         while not self._stop.is_set():
-            if until_empty and self._shelf.in_hand == 0:
-                if feeder.found_nothing.is_set():
+            if until_empty and self._state.held_count == 0:
+                if claimer.found_nothing.is_set():
                     return
-                self._shelf.woken.set()  # all done here: is there more?
-            if stop_after is not None and self._shelf.settled_count >= stop_after:
+                self._state.woken.set()  # all done here: is there more?
+            if stop_after is not None and self._state.settled_count >= stop_after:
                 return
-            if self._shelf.threads_lost:
+            if self._state.threads_lost:
                 log.error(
                     "every thread has been held for %s by a handler that would not stop; this worker ends, "
                     "start another",
@@ -243,55 +238,53 @@ class Worker:
 
     def _give_back(self, settler: Settler) -> None:
         """What was claimed and not started goes back at once, with its attempt."""
-        while self._shelf.buffer:
-            settler.take(self._shelf.buffer.popleft(), Released("the worker is stopping"))
+        while self._state.buffer:
+            settler.take(self._state.buffer.popleft(), given_back(STOPPING))
 
     async def _drain(self, settler: Settler) -> None:
         """Let what runs finish within the grace, then give that back too."""
-        shelf = self._shelf
+        state = self._state
         self._give_back(settler)
         grace = self.config.grace.total_seconds()
-        if shelf.running and not self._hurry.is_set():
+        if state.running and not self._hurry.is_set():
             log.info(
                 "stopping: %d jobs may finish within %s; another Ctrl-C or SIGTERM gives them back at once",
-                len(shelf.running), format_duration(self.config.grace),
+                len(state.running), format_duration(self.config.grace),
             )  # fmt: skip
-        await _until(lambda: not shelf.running or self._hurry.is_set(), grace)
-        for hand in list(shelf.running):
-            if hand.stopping is None:
-                hand.stop("leaving")
-        await _until(lambda: not shelf.running and settler.idle, SETTLE_WAIT)
-        if shelf.in_hand:
+        await _until(lambda: not state.running or self._hurry.is_set(), grace)
+        for attempt in list(state.running):
+            if attempt.stopping is None:
+                attempt.stop(StopReason.LEAVING)
+        await _until(lambda: not state.running and settler.idle, SETTLE_WAIT)
+        if state.held_count:
             log.warning(
                 "%d jobs could not be settled before leaving; they are given back if the database lets us, "
                 "else their leases run out",
-                shelf.in_hand,
+                state.held_count,
             )
             self.exit_code = self.exit_code or EXIT_UNSETTLED
 
-    async def _let_go(self, line: Carrier) -> None:
+    async def _let_go(self) -> None:
         """Give back what is still held, so that others need not wait for its lease to run out.
 
         What was recorded and not answered the fence refuses; what would not stop is still at work.
         """
-        at_work = {(hand.job_id, hand.token) for hand in self._shelf.running}
-        held = [lease for _, _, lease in self._shelf.board.held()]
+        at_work = {(attempt.job_id, attempt.token) for attempt in self._state.running}
+        held = [lease for _, _, lease in self._state.lease_table.held()]
         with contextlib.suppress(Exception):
             async with asyncio.timeout(LET_GO_WAIT):
                 for lease in held:
                     if (lease.job_id, lease.token) not in at_work:
                         with contextlib.suppress(LeaseLost):
-                            await line.run(calls.release(lease, "its worker had to leave"))
+                            await self.backend.settle(lease, given_back("its worker had to leave"))
 
-    async def _goodbye(self, lines: Lines) -> None:
+    async def _goodbye(self) -> None:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(2):
-                await lines.claims.run(calls.worker_stopped(self.id))
-        for line in lines:
-            await line.close()
-        await self.doors.close()
-        await self._lender.astore.close()
-        await asyncio.to_thread(self._lender.store.close)
+                await self.backend.deregister()
+        await self.backend.close()
+        await self._pools.astore.close()
+        await asyncio.to_thread(self._pools.store.close)
 
 
 def _hush_pools() -> Callable[[], None]:

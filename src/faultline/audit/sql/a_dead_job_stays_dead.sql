@@ -1,4 +1,4 @@
--- TerminalStays: a dead job comes back by a replay and no other way; a replay begins with the first attempt.
+-- TerminalStays: a dead job comes back by a replay only, and a replay starts with the first attempt.
 with newest as (
   select distinct on (entry.job_id) entry.job_id, entry.token, entry.outcome
   from faultline.ledger as entry

@@ -1,4 +1,4 @@
--- NothingLost: a job waits in a lane that there is; in any other no claim and no watchdog would find it.
+-- NothingLost: the lane of a waiting job exists. No claim and no watchdog finds a job in a lane that does not.
 with standing as (
   select job.id, job.lane from faultline.active as job where job.id >= %(low)s and job.id < %(high)s
   union all

@@ -1,4 +1,4 @@
--- LedgerReplays: task, lane, max_attempts and created_at are a job's for life; no transition changes them.
+-- LedgerReplays: a job keeps task, lane, max_attempts and created_at for life; no transition changes them.
 with told as (
   select entry.job_id, entry.task::text collate "C" as task, entry.lane, entry.max_attempts, entry.created_at
   from faultline.ledger as entry where entry.job_id >= %(low)s and entry.job_id < %(high)s

@@ -1,4 +1,4 @@
--- OneEffect: one success a job.
+-- OneEffect: a job has at most one success.
 select entry.job_id,
        format('it succeeded %%s times, with tokens from %%s to %%s', count(*), min(entry.token), max(entry.token)) as told,
        true as sure

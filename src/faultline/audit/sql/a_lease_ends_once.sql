@@ -1,4 +1,4 @@
--- OwnerIsOne: a lease ends once, and what has ended is held by nobody.
+-- OwnerIsOne: a lease ends once, and no row holds a lease that has ended.
 with leases as (
   select entry.job_id, entry.claim, entry.token, 0 as held
   from faultline.ledger as entry

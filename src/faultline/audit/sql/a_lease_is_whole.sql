@@ -1,4 +1,4 @@
--- OwnerIsOne: a running job has all of a lease, a waiting one has nothing of it.
+-- OwnerIsOne: a running job has every part of a lease, a waiting job has none.
 select job.id as job_id,
        format('it has half a lease: %%s of claim, lease_until, claimed_at, deadline_at, and token %%s',
               num_nonnulls(job.claim, job.lease_until, job.claimed_at, job.deadline_at), job.token) as told,

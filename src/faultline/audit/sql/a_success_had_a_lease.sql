@@ -1,4 +1,4 @@
--- NoZombie: a success was written by the holder of a lease; without one there was no fence it can have passed.
+-- NoZombie: a success belongs to a lease; without a lease it cannot have passed the fence.
 select entry.job_id,
        format('it succeeded with token %%s, and without %%s', entry.token,
               case when entry.claim is null then 'a claim' else 'a moment of its claim' end) as told,

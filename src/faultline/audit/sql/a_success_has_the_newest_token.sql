@@ -1,4 +1,4 @@
--- NoZombie: whoever succeeded held the newest token of the job; nobody had been given a higher one.
+-- NoZombie: a success has the newest token of its job; no lease of the job has a higher one.
 with success as (
   select entry.job_id, entry.token
   from faultline.ledger as entry

@@ -1,4 +1,4 @@
--- OneEffect: where every success of a task leaves an effect, none is missing.
+-- OneEffect: where every success of a task leaves an effect, no effect is missing.
 select success.job_id, format('token %%s succeeded, and left no effect', success.token) as told, true as sure
 from faultline.ledger as success
 where success.outcome = 'succeeded'

@@ -1,4 +1,4 @@
--- TokenGrows: no two leases of a job have the same token, and no lease is without one.
+-- TokenGrows: no two leases of a job have the same token, and every lease has one.
 select entry.job_id, format('token %%s stands on %%s of its leases', entry.token, count(*)) as told, true as sure
 from faultline.ledger as entry
 where entry.job_id >= %(low)s and entry.job_id < %(high)s

@@ -1,4 +1,4 @@
--- TokenGrows: a job's row has the newest token there is; while it runs, a newer one than any lease that ended.
+-- TokenGrows: the row of a job has its newest token. While the job runs, the token is higher than that of any ended lease.
 with standing as (
   select job.id, job.token, job.claim is not null as running
   from faultline.active as job where job.id >= %(low)s and job.id < %(high)s
@@ -25,7 +25,7 @@ from standing
 join seen on seen.job_id = standing.id
 where (standing.token < seen.token
        or (standing.running and standing.token = seen.token and seen.whose = 'a lease that ended'))
-  -- A token that is none of ours, buried by quarantine: a replay of such a job begins below it.
+  -- Quarantine buried a token that was out of range: a replay of such a job starts below it.
   and not exists (
     select from faultline.ledger as damaged
     where damaged.job_id = standing.id and damaged.token >= 2305843009213693952

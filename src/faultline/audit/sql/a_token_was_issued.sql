@@ -1,5 +1,5 @@
--- TokenGrows: nobody holds a token above all that this server and those before it can have issued.
--- A role that may read tables alone may not read a sequence: then how far it has come is not known, and nothing is told.
+-- TokenGrows: no token is higher than all that this server, and those before it, can have issued.
+-- A role that may read the tables may not read a sequence. Then its position is unknown, and nothing is reported.
 with tokens as (
   select case when has_sequence_privilege('faultline.tokens', 'select') then coalesce(sequence.last_value, 0) end as last_value
   from pg_sequences as sequence

@@ -1,7 +1,7 @@
--- NothingLost: a job whose enqueue was answered is somewhere, unless retention or its queue let it go.
--- Retention drops a range of the ledger once its every job has ended so long ago. A range that is not there explains what was answered
--- before that, or at a moment that was not noted; in a database younger than its retention nothing was dropped, and the range was
--- never made. Where some queue keeps nothing, a job that is nowhere may have succeeded there.
+-- NothingLost: a job whose enqueue was answered exists, unless retention or its queue removed it.
+-- Retention drops a range of the ledger when all its jobs ended long enough ago. A missing range explains the absence of jobs that were
+-- answered before that, or at a moment that was not noted. In a database younger than its retention nothing was dropped: there a missing
+-- range was never made. Where a queue keeps nothing, an absent job may have succeeded there.
 with forgets as (
   select faultline.now() - setting.ledger_retention as until,
          (select first.applied_at from faultline.migrations as first where first.number = 1) as since

@@ -1,4 +1,4 @@
--- OneEffect: a job that has not succeeded has no effect: its rows and its success commit together.
+-- OneEffect: a job without a success has no effect, because its rows and its success commit together.
 with standing as (
   select job.id, case when job.claim is null then 'queued' else 'running' end as state from faultline.active as job
   union all

@@ -1,4 +1,4 @@
--- NothingLost: the job of an effect is somewhere, unless retention or its queue let it go.
+-- NothingLost: the job of an effect exists, unless retention or its queue removed it.
 select effect_row.job_id, format('token %%s left an effect, and there is no trace of the job', effect_row.token) as told, true as sure
 from {effects} as effect_row
 where not exists (select from faultline.lanes as lane where lane.keep = 'nothing')

@@ -1,4 +1,4 @@
--- NoZombie: an effect was written under the very lease that succeeded: its token, and its claim or attempt where told.
+-- NoZombie: an effect was written under the lease that succeeded: with its token, and its claim or attempt where the table has them.
 select effect_row.job_id,
        format('token %%s left an effect, and token %%s succeeded%%s', effect_row.token, success.token,
               case when effect_row.token = success.token then ', under another claim' end) as told,

@@ -1,4 +1,4 @@
--- OneEffect: a job's effect is there once. A table that holds several kinds names them in a column `effect`.
+-- OneEffect: a job has each effect once. A table with several kinds of effects names the kind in a column `effect`.
 select effect_row.job_id,
        format('its effect is there %%s times, by tokens %%s', count(*),
               string_agg(effect_row.token::text, ', ' order by effect_row.token)) as told,

@@ -1,4 +1,4 @@
--- TerminalStays: after its end a job stands in no table, has no newer lease and no second end.
+-- TerminalStays: a job that has ended is in no table, and has no newer lease and no second end.
 with ended as (
   select entry.job_id, entry.token, entry.outcome
   from faultline.ledger as entry

@@ -1,6 +1,6 @@
--- NothingLost: a job whose last lease did not end it stands in a table; a dead one, until its retention has passed.
--- Where a queue keeps nothing of successes, a job that is nowhere may have succeeded. What it kept in former days
--- nobody has written down, but its row tells whether it was changed since the lease ended: then it is a remark.
+-- NothingLost: a job whose last lease did not end it is in a table; a dead job is, until its retention has passed.
+-- Where a queue keeps nothing of successes, an absent job may have succeeded. Earlier retention settings are not recorded, but the row of
+-- the queue tells whether it changed since the lease ended: then the finding is a remark.
 with open as (
   select distinct on (entry.job_id) entry.job_id, entry.token, entry.outcome, entry.settled_at, entry.lane,
          age(entry.xmin) as written

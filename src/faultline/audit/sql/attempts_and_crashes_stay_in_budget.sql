@@ -1,4 +1,5 @@
--- WithinBudget: attempts stay within theirs, a crash is an attempt too, one alone is a crash, and nobody dies of attempts it had left.
+-- WithinBudget: attempts stay within their budget, a crash is also an attempt, a crash alone is also a crash, and no job died of its
+-- attempts while it had some left.
 with counted as (
   select job.id, job.attempt, job.max_attempts, job.crashes, coalesce(job.crashes_alone, 0) as alone, job.claim is null as waits, false as starved, 'its row' as whose
   from faultline.active as job where job.id >= %(low)s and job.id < %(high)s

@@ -1,2 +1,2 @@
--- How many effects there are to look at.
+-- The number of effects to check.
 select count(*) as effects from {effects} as effect_row

@@ -1,4 +1,4 @@
--- Which columns a table has; none where there is no such table.
+-- The columns of a table; none if the table does not exist.
 select coalesce(array_agg(attribute.attname::text), '{}') as columns
 from pg_attribute as attribute
 where attribute.attrelid = to_regclass(%(table)s)

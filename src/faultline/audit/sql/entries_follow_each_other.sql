@@ -1,6 +1,6 @@
--- LedgerReplays: each lease takes up the counts where the one before it left them.
--- Failed and expired keep the attempt, snoozed and released give it back, a replay of the dead begins anew. An expired
--- lease is a crash; a failure, or a death, may have been one, and nothing else is.
+-- LedgerReplays: each lease starts with the counts that the lease before it left.
+-- Failed and expired keep the attempt, snoozed and released give it back, and a replay of a dead job starts again. An expired lease is a
+-- crash. A failure or a death may have been one; no other end is.
 with damaged as (   -- quarantine tells of damage by hand; before and after it nothing adds up
   select entry.job_id
   from faultline.ledger as entry

@@ -1,4 +1,4 @@
--- What the walk needs to know before it begins, in the snapshot it reads.
+-- What the walk has to know before it starts, from the snapshot that it reads.
 select faultline.now() as moment,
        pg_is_in_recovery() as standby,
        coalesce(greatest(

@@ -1,5 +1,5 @@
--- OwnerIsOne: a lease begins after the one before it has ended. By the clock, so never more than a remark:
--- a server whose clock was set back shows the same.
+-- OwnerIsOne: a lease begins after the one before it has ended. This compares clock times, so it is only a remark: a clock that was set
+-- back shows the same.
 with leases as (
   select entry.job_id, entry.token, entry.claimed_at, entry.settled_at
   from faultline.ledger as entry

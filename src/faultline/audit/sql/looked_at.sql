@@ -1,4 +1,4 @@
--- How much there was to look at in a range: a check that saw nothing proves nothing.
+-- The number of rows to check in a range: a check that saw no rows proves nothing.
 select held.jobs + ended.ends as jobs, ended.entries, held.running, ended.successes
 from (
   select count(*) as jobs, count(job.claim) as running

@@ -1,4 +1,4 @@
--- The first job at or after a place: where nothing is left of a million ids, the walk steps over them.
+-- The first job at or after an id: the walk skips a million ids without jobs in one step.
 select least(
   (select min(job.id) from faultline.active as job where job.id >= %(low)s),
   (select min(job.id) from faultline.later as job where job.id >= %(low)s),

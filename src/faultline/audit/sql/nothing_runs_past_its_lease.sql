@@ -1,5 +1,5 @@
--- Drains: no lease stays past its end by more than the bound. After a start of the server, or while reaping holds its
--- fire, that is to be expected for a while, and no more than a remark.
+-- Drains: no lease stays past its end for longer than the bound. After a start of the server, and while reaping holds its fire, this is
+-- expected for a while, and only a remark.
 with reaping as materialized (
   select faultline.now() as moment,
          (select last.hold_until from faultline.rounds as last) > faultline.now()
@@ -7,12 +7,12 @@ with reaping as materialized (
                                 + (select setting.default_lease from faultline.settings as setting) as held
 )
 select job.id as job_id,
-       format('its lease, token %%s, ran out %%s s ago and nobody has taken it back', job.token,
+       format('its lease, token %%s, ran out %%s s ago and was not taken back', job.token,
               round(extract(epoch from (select reaping.moment from reaping) - job.lease_until), 1)) as told,
        not (select reaping.held from reaping)
          and not exists (   -- after a gap between rounds each lease has its own time, as in lease_of
-           select from faultline.rounds as last, faultline.settings as setting
-           where (select reaping.moment from reaping) between last.gap_at and last.gap_at + %(bound)s::interval + coalesce(
+           select from faultline.rounds as last, faultline.settings as setting, unnest(last.gap_at) as gap (ended)
+           where (select reaping.moment from reaping) between gap.ended and gap.ended + %(bound)s::interval + coalesce(
              job.lease_for, (select known.lease_for from faultline.workers as known where known.id = job.claimed_by),
              setting.default_lease)) as sure
 from faultline.active as job

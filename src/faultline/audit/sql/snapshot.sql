@@ -1,5 +1,5 @@
--- One snapshot for the whole walk, and nothing written. Joins by hash or merge: where a table was never analysed the
--- planner takes a range of twenty thousand entries for a handful, and a loop over two of them took a minute.
+-- One read-only snapshot for the whole walk, with hash and merge joins on. For a table that was never analysed, the planner expects a
+-- handful of rows in a range of twenty thousand entries, and a nested loop over two of them took a minute.
 set transaction isolation level repeatable read, read only;
 set local enable_nestloop = off;
 set local jit = off;

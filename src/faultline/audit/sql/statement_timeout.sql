@@ -1,2 +1,2 @@
--- The next statement may take as long as this, in milliseconds.
+-- The limit of the next statement, in milliseconds.
 select set_config('statement_timeout', %(milliseconds)s, true) as allowed

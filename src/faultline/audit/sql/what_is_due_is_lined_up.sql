@@ -1,4 +1,4 @@
--- Drains: what is due is in its lane. Many may fall due at once, and a queue may have no watchdog: a remark.
+-- Drains: a due job is in its lane. Many jobs may fall due at once, and a queue may have no watchdog, so this is a remark.
 select job.id as job_id,
        format('it was due %%s s ago and still waits in `later`',
               round(extract(epoch from faultline.now() - job.run_at), 1)) as told,

@@ -1,12 +1,12 @@
-"""`faultline jobs`: look at jobs, and decide about them."""
+"""`faultline jobs`: read jobs, and act on them."""
 
 import click
 
 from faultline.cli.jobs import cancel, list, replay, retry, show
-from faultline.cli.options import Group
+from faultline.cli.options import CommandGroup
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Look at jobs: list, show; decide about them: cancel, retry, replay."""
 

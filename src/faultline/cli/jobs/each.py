@@ -1,16 +1,16 @@
-"""Do one thing to each of several jobs: what fails for one does not spare the others."""
+"""One act on each of several jobs: a failure for one does not stop the others."""
 
 from collections.abc import Callable, Sequence
 
 import click
 
-from faultline.cli.failing import ERROR, line_of
+from faultline.cli.exit_codes import ERROR, line_of
 from faultline.cli.terminal import Terminal
 from faultline.errors import JobNotFound, WrongState
 
 
 def for_each(terminal: Terminal, ids: Sequence[int], done: str, act: Callable[[int], object]) -> int:
-    """Act on each job and tell what became of it; the exit code is 1 when any was refused."""
+    """Act on each job and print the result; the exit code is 1 when any was refused."""
     answers = [(job_id, _answer(job_id, act)) for job_id in ids]
     if terminal.json:
         terminal.give(

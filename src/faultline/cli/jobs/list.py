@@ -3,11 +3,11 @@
 import click
 
 from faultline.cli.documents import job_document
-from faultline.cli.known import remark_queue, remark_task_of_none
+from faultline.cli.format import ago, first_line
+from faultline.cli.known_names import remark_queue, remark_task_of_none
 from faultline.cli.options import JOB_ID, LIMIT, Command, parsed, told
 from faultline.cli.tables import draw, number, toned, wide, word
 from faultline.cli.terminal import Terminal
-from faultline.cli.wording import ago, first_line
 from faultline.job import JobInfo, JobState, read_state
 from faultline.store import calls
 
@@ -51,5 +51,5 @@ def _row(job: JobInfo) -> tuple[object, ...]:
 
 
 def _when(job: JobInfo) -> str:
-    """The moment that matters in its state: when it ended, was claimed, or will be due."""
+    """The time that matters in its state: its end, its claim, or when it is due."""
     return ago(job.finished_at or job.claimed_at or job.run_at)

@@ -5,8 +5,9 @@ from datetime import datetime
 
 import click
 
+from faultline.bounds import counted
 from faultline.cli.jobs.each import for_each
-from faultline.cli.known import remark_queue, remark_task_of_none
+from faultline.cli.known_names import remark_queue, remark_task_of_none
 from faultline.cli.options import JOB_ID, MOMENT, Command, reason_option, told, yes_option
 from faultline.cli.terminal import Terminal
 from faultline.store import calls
@@ -53,7 +54,7 @@ def command(
         if task is not None and not count:
             remark_task_of_none(terminal, session, task)
         if count:
-            terminal.confirm(f"Replay {count} dead job{'s' if count > 1 else ''}?", yes)
+            terminal.confirm(f"Replay {counted(count, 'dead job')}?", yes)
         replayed = _replay_all(
             count,
             lambda most: session.act(calls.replay_many(queue, task, died_after, most), reason),
@@ -66,7 +67,7 @@ def command(
 
 
 def _replay_all(count: int, replay: Callable[[int], list[int]], wake: Callable[[], None]) -> int:
-    """Batch by batch, and never more than were counted: a job that dies anew is not replayed for ever."""
+    """Batch by batch, and never more than were counted: a job that dies again is not replayed endlessly."""
     replayed = 0
     while replayed < count:
         batch = replay(min(BATCH, count - replayed))

@@ -1,4 +1,4 @@
-"""`faultline jobs retry`: do not wait for their moment."""
+"""`faultline jobs retry`: make waiting jobs due now."""
 
 import click
 

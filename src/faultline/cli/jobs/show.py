@@ -10,10 +10,10 @@ from rich.text import Text
 
 from faultline.cli import timeline
 from faultline.cli.documents import entry_document, job_document, refusal_document
+from faultline.cli.format import ago, clock, safe
 from faultline.cli.options import JOB_ID, Command, told
 from faultline.cli.tables import toned
 from faultline.cli.terminal import Terminal
-from faultline.cli.wording import ago, clock, safe
 from faultline.client.handle import found
 from faultline.job import JobInfo, LedgerEntry, Refusal
 from faultline.store import calls

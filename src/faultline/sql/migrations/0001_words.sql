@@ -1,17 +1,17 @@
--- The words every table speaks: values that cannot be wrong, each bound named as the sentence it keeps.
+-- The domains that all tables use. The name of each constraint is the sentence that the constraint keeps true.
 -- A domain is checked when a value enters, not at every UPDATE of its row, so claims and heartbeats do not pay for it.
 
 create domain faultline.document as jsonb
   constraint a_document_is_at_most_one_mebibyte
     check (octet_length(value::text) <= 1048576)
-  -- Sixty-five open brackets take over 512 bytes of jsonb, so small documents skip the walk. Measured in an
-  -- array made for it: one that comes from a table may be compressed, and deep documents compress well.
+  -- Sixty-five open brackets take over 512 bytes of jsonb, so small documents skip the walk. The size is measured in a
+  -- new array: a value from a table may be compressed, and deep documents compress well.
   constraint a_document_is_at_most_64_deep
     check (pg_column_size(jsonb_build_array(value)) <= 520 or not jsonb_path_exists(value, 'strict $.**{64 to last}'))
-  -- jsonb prints numbers in full: without 309 digits in a row there is no number over 1e308.
+  -- jsonb prints numbers in full: a number over 1e308 has 309 digits in a row.
   constraint a_documents_numbers_are_within_1e308
     check (octet_length(value::text) <= 308
-           or value::text !~ '[0-9]{155}[0-9]{154}'   -- in two parts: a count over 255 is no regular expression here
+           or value::text !~ '[0-9]{155}[0-9]{154}'   -- in two parts: PostgreSQL accepts no repeat count over 255
            or not jsonb_path_exists(value, 'strict $.** ? (@.type() == "number" && (@ > 1e308 || @ < -1e308))'));
 
 create domain faultline.queue_name as text
@@ -25,7 +25,7 @@ create domain faultline.task_name as text
 create domain faultline.key_name as text
   constraint a_key_is_1_to_255_characters
     check (char_length(value) between 1 and 255)
-  -- By their numbers: what [[:cntrl:]] means depends on the database's locale, and in C the upper half is missing.
+  -- By code point: [[:cntrl:]] depends on the database's locale, and in the C locale it misses the upper half.
   constraint a_key_has_no_control_characters
     check (value !~ '[\u0001-\u001f\u007f-\u009f]');
 

@@ -1,4 +1,4 @@
--- Who works, on which queues, and what is true of the whole installation.
+-- Settings of the installation, rounds, queues, lanes and workers.
 
 create table faultline.migrations (
   number      int primary key,
@@ -21,7 +21,7 @@ create table faultline.settings (
   functions          text not null default ''
 );
 
--- As record_server() has it: some servers tell neither.
+-- The same as in record_server(): some servers do not give these two values.
 do $$
 begin
   insert into faultline.settings (system_identifier, timeline)
@@ -32,8 +32,8 @@ exception when others then
 end;
 $$;
 
--- Apart from settings, which every claim reads: this row changes each second, and under a pinned
--- horizon a claim would walk through all its old versions.
+-- Separate from settings, which every claim reads: this row changes each second. While an old transaction
+-- keeps dead rows, a claim would read all its old versions.
 create table faultline.rounds (
   only_row     boolean primary key default true
                constraint there_is_one_row_of_rounds check (only_row),
@@ -53,8 +53,8 @@ create table faultline.queues (
   keep       faultline.keeping not null default 'full'
 );
 
--- One queue at one priority. `paused` and `keep` are its queue's, carried here so that a claim or a
--- completion reads one small row; `floor` and `top` are hints that cannot make anything wrong.
+-- One queue at one priority. `paused` and `keep` are copies of the queue's values, so that a claim or a
+-- completion reads one small row. `floor` and `top` are hints: correctness does not depend on them.
 create table faultline.lanes (
   id            int generated always as identity primary key,
   queue         faultline.queue_name not null references faultline.queues (name),

@@ -1,4 +1,4 @@
--- Every job that has not ended: due or running in `active`, for another time in `later`, given up in `dead`.
+-- Every job that has not ended: due and running jobs in `active`, scheduled jobs in `later`, failed jobs in `dead`.
 
 create sequence faultline.places;   -- ids, and places in a lane
 create sequence faultline.tokens;   -- one number for each claim that found work
@@ -40,8 +40,8 @@ create table faultline.active (
   constraint crashes_are_counted_from_0_to_10000
     check (crashes between 0 and 10000)
 ) with (
-  -- Room on the page for a second version of all its rows at once, grown by the claim: at 45 a twelfth of the claims
-  -- of the smallest jobs and a quarter of all first beats were not HOT, and a drained job cost 20 bytes of WAL more.
+  -- The page has room for a second version of all its rows at once; a claim makes a row longer. At fillfactor 45, a twelfth
+  -- of the claims of the smallest jobs and a quarter of all first beats were not HOT, and each job cost 20 bytes of WAL more.
   fillfactor = 33,
   toast_tuple_target = 1024,
   autovacuum_vacuum_scale_factor = 0,
@@ -49,7 +49,7 @@ create table faultline.active (
   autovacuum_vacuum_cost_delay = 0
 );
 
--- The only index beside the primary key. Nothing that a claim or a beat changes is in either.
+-- The only index besides the primary key. Claims and heartbeats change no column of either index.
 create index active_line on faultline.active (lane, pos);
 
 create table faultline.later (
@@ -69,7 +69,7 @@ create table faultline.later (
   error         text,
   args          faultline.document not null,
 
-  -- What `active` would refuse is refused here too, or one damaged row would stop the promotion of all.
+  -- The same checks as in `active`: without them, one damaged row would stop the promotion of all jobs.
   constraint a_token_only_grows_from_0_and_stays_under_2_to_the_62
     check (token between 0 and 4611686018427387903),
   constraint attempts_stay_within_their_budget

@@ -1,4 +1,4 @@
--- What became of every lease, which late writes were refused, and which keys name which job.
+-- The end of every lease, the refused late writes, and the keys of jobs.
 
 create table faultline.ledger (
   job_id       bigint not null,
@@ -20,13 +20,14 @@ create table faultline.ledger (
   args         faultline.document,
   result       faultline.document,
 
-  -- Slot 0 is the job's end, any other slot is the lease's token: one index keeps one end a job and one entry a lease.
+  -- Slot 0 is the end of the job; any other slot is the token of a lease. So one index allows one end per job and one
+  -- entry per lease.
   constraint a_job_ends_once primary key (job_id, slot),
   constraint an_end_stands_in_slot_0_and_anything_else_in_its_tokens
     check (slot = case when outcome in ('succeeded', 'cancelled') then 0 else token end)
 ) partition by range (job_id);
 
--- Should stay empty: `faultline.partitions` keeps two ranges ahead, and doctor alarms when it is not.
+-- Should stay empty: `faultline.partitions` keeps two ranges ahead. Doctor reports rows in it.
 create table faultline.ledger_default partition of faultline.ledger default;
 
 create table faultline.refusals (
@@ -43,7 +44,7 @@ create table faultline.refusals (
   constraint a_refusal_is_counted_in_one_row primary key (job_id, token, worker, reason)
 );
 
--- `until` stays null while the job lives; its window runs from the moment the job settles.
+-- `until` is null while the job lives. The key's window starts when the job settles.
 create table faultline.keys (
   scope     text not null,
   key       faultline.key_name not null,

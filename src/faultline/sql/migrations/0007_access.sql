@@ -1,6 +1,6 @@
--- Who may come in through a server, and what people did to jobs, queues and keys.
+-- API keys, and the record of what people did to jobs, queues and keys.
 
--- A key is shown once, to whoever asked for it; here stands only its hash. 256 random bits need no salt and no slow hash.
+-- A key is shown once, in the reply that creates it. This table has only its hash: 256 random bits need no salt and no slow hash.
 create table faultline.api_keys (
   id            text primary key
                 constraint an_api_keys_id_is_12_hexadecimal_digits check (id ~ '^[0-9a-f]{12}$'),
@@ -24,8 +24,8 @@ create table faultline.api_keys (
 
 create index api_keys_name on faultline.api_keys (name);
 
--- Append-only: nothing of ours updates a row, and only prune deletes, after its retention. `actor` is what the caller said,
--- `role` what the server knows of it: a session that lies about the one cannot lie about the other.
+-- Append-only: no function updates a row, and only prune deletes rows, after their retention. `actor` is what the caller said;
+-- `role` is the session's database role. A session can lie about the actor, not about the role.
 create table faultline.acts (
   id      bigint generated always as identity primary key,
   at      timestamptz not null,
@@ -41,7 +41,7 @@ create table faultline.acts (
 create index acts_job on faultline.acts (job_id, id) where job_id is not null;
 create index acts_at on faultline.acts (at);
 
--- The group roles that `faultline.make_roles` made, so that a migration can give them the verbs it made anew.
+-- The group roles that `faultline.make_roles` made. A migration grants them the functions that it creates again.
 create table faultline.groups (
   duty  text primary key
         constraint a_group_has_one_of_the_known_duties

@@ -1,9 +1,9 @@
--- What a document costs to check grows with its length alone. It was printed to be measured, and a few bytes of jsonb
--- can be printed as kilobytes: 900 KB of `1e-16383` made a backend of 2.1 GB.
--- A domain's checks are made in the order of their names, so none may rely on what a later one refuses.
--- Not validated: the rows that are there were let in by the bounds of their time.
+-- The cost of checking a document grows only with its length. Before, a document was printed to be measured, and a few bytes
+-- of jsonb can print as kilobytes: 900 KB of `1e-16383` made a backend of 2.1 GB.
+-- PostgreSQL runs a domain's checks in the order of their names, so no check may rely on a later one.
+-- Not validated: existing rows passed the bounds of their time.
 
--- A jsonb is not printed here at all. Its size is measured where it becomes text (text_of.sql).
+-- These checks do not print a jsonb. text_of.sql measures its size when it becomes text.
 alter domain faultline.document drop constraint a_document_is_at_most_one_mebibyte;
 alter domain faultline.document drop constraint a_documents_numbers_are_within_1e308;
 alter domain faultline.document add constraint a_documents_numbers_are_within_1e308
@@ -18,10 +18,10 @@ alter domain faultline.document_text add constraint a_document_is_at_most_64_dee
          or not jsonb_path_exists(value::jsonb, 'strict $.**{64 to last}'))
   not valid;
 
--- Measured as it is printed: with blanks, and numbers without exponents. `1e-400,` grows most, from 7 bytes to 404, so
--- what is shorter than a 58th of the limit need not be looked at; without exponents of two digits `1e9,` does, to three
--- times its length. A number with an exponent of three digits takes 100 bytes or more, here or there. What is past the
--- next check is left to it, and not printed.
+-- The bound is for the printed form: with blanks, and numbers without exponents. `1e-400,` grows most, from 7 bytes to 404,
+-- so a text shorter than a 58th of the limit needs no check. Without exponents of two digits, `1e9,` grows most, to three
+-- times its length. A number with an exponent of three digits prints as 100 bytes or more. A document that the next check
+-- refuses is not printed here.
 alter domain faultline.document_text add constraint a_document_is_at_most_one_mebibyte
   check (case
     when octet_length(value) > 1048576 then false
@@ -36,9 +36,9 @@ alter domain faultline.document_text add constraint a_document_is_at_most_one_me
   end)
   not valid;
 
--- 400 digits in a row and an exponent of 400 either way, as every other door has it; 800 digits, since a number that came
--- in by another door may be printed with so many. Most documents have neither a long row nor an exponent of three digits,
--- and are done with after one small pattern: one that counts to 800 takes 40 us to begin. Texts are left out.
+-- All clients allow 400 digits in a row and exponents of up to 400 either way. Such a number may print with 800 digits, so
+-- this check allows 800. Most documents have neither a long row of digits nor an exponent of three digits, and one small
+-- pattern passes them: a pattern that counts to 800 takes 40 us to start. Strings are left out.
 alter domain faultline.document_text add constraint a_documents_numbers_are_within_1e308_and_400_digits
   check (octet_length(value) > 1048576
          or (value !~ '[0-9][eE][+-]?[0-9]{3}' and (octet_length(value) <= 208 or value !~ '[0-9]{20}'))

@@ -1,3 +1,4 @@
--- Which API key a worker came with, by the key's name, which stays when the key is rotated; null for one on the database itself.
--- A worker's number is then of use to its own key only: over a server another could say goodbye for it, or be refused in its name.
+-- The name of the worker's API key, which a rotation keeps; null for a worker that is connected to the database directly.
+-- Through a server, only this key can use the worker's number. Without the check, another key could stop the worker or record
+-- refusals in its name.
 alter table faultline.workers add column key_name text;

@@ -1,3 +1,3 @@
--- The server process under which `places` and `tokens` were last raised, by the microsecond of its start. A sequence, because its value
--- outlives a rollback: an enqueue in a long transaction of a user's notices another server too, and must not hold a row's lock for it.
+-- The start, in microseconds, of the server process under which `places` and `tokens` were last raised. It is a sequence because a
+-- rollback does not undo its value, and because it needs no row lock: a user's long transaction that enqueues may write it too.
 create sequence faultline.server_mark as bigint;

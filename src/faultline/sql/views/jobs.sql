@@ -1,7 +1,7 @@
--- Every job, wherever it stands. The claim is in no view: whoever knows it may act on the job.
--- A damaged row is shown like the others, and `damage` says what is wrong with it: moments are within what clients can hold,
--- documents that are none are null. To parse a mebibyte takes a third of a second, so `damage` looks at documents of up to 2 KiB;
--- get_job tells of longer ones, of one job at a time. Every branch gives the very same types: so what is not asked for is not computed.
+-- Every job, in every state. No view shows the claim: a client that knows it can act on the job.
+-- A damaged row is shown too, and `damage` says what is wrong with it. Moments are cut to what clients can hold; a document that is
+-- not JSON is null. Parsing a mebibyte takes a third of a second, so `damage` reads documents of up to 2 KiB; get_job reads longer ones
+-- of one job. Every branch has exactly the same types, so the planner does not compute columns that a query does not use.
 create view faultline.jobs as
 select job.id, case when job.claim is null then 'queued'::text else 'running'::text end as state,
        job.task::text as task, lane.queue::text as queue, lane.priority::int as priority,

@@ -1,4 +1,4 @@
--- How many jobs stand where, queue by queue.
+-- How many jobs each queue has in each state.
 create view faultline.queue_depth as
 select owner.name::text as queue, owner.paused_at is not null as paused, owner.keep::text as keep,
        coalesce(active.due, 0) as due, coalesce(active.running, 0) as running,

@@ -1,4 +1,4 @@
--- How far behind each queue is: the age of its first due job, and of the first waiting job whose moment has come.
+-- How far behind each queue is: the age of its first due job, or of its first late scheduled job if that is older.
 create view faultline.queue_lag as
 select owner.name::text as queue,
        extract(epoch from faultline.now() - least(first_due.created_at, first_late.run_at))::double precision as lag_seconds
@@ -15,7 +15,7 @@ left join lateral (
   ) as first
   where lane.queue = owner.name
 ) as first_due on true
--- Once for all queues, and the moment as a query of its own, so that it is found by its index: 10,000 queues with a job each took 16 s.
+-- One pass for all queues, and now() in a subquery so that the index is used: without both, 10,000 queues with one job each took 16 s.
 left join (
   select lane.queue, min(job.run_at) as run_at
   from faultline.later as job

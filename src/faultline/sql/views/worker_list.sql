@@ -1,4 +1,4 @@
--- The workers that are there, or were lately.
+-- The workers that run now or ran recently.
 create view faultline.worker_list as
 select worker.id, worker.name, worker.host, worker.pid, worker.queues, worker.jobs_max, worker.version,
        worker.started_at, worker.seen_at, worker.stopped_at, coalesce(held.running, 0) as running

@@ -1,1 +1,0 @@
-"""The routes of /api/v1: one file a subject, each a call or two in other clothes."""

@@ -1,0 +1,249 @@
+"""Faultline: one app, its tasks, and its jobs."""
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Unpack
+
+from faultline.bounds import check_job_id, check_queue_name
+from faultline.client.app_stores import AppStores, refuse_in_a_loop
+from faultline.client.handle import found
+from faultline.client.sender import Sender
+from faultline.client.task_decorator import TaskDecorator
+from faultline.config import Settings, check_dsn, redact
+from faultline.errors import ConfigError, InputError, OutOfBounds
+from faultline.job import JobInfo, JobState, NewJob, read_state
+from faultline.store import calls
+from faultline.store.call import Call
+from faultline.suggest import naming_options
+from faultline.task import Registry
+
+if TYPE_CHECKING:
+    from faultline.worker.options import RunOptions
+
+LIST_MAX: Final = 1_000
+
+
+class Faultline:
+    """An app: define tasks on it, enqueue their jobs, look at them. Opens no connection until it must.
+
+    Without a DSN it uses FAULTLINE_DSN, read when the first connection is made. Every method that goes
+    to the database has an async twin with an `a` before its name.
+
+    >>> app = Faultline("postgresql://app:secret@db/shop")
+    >>> app
+    Faultline('postgresql://app@db/shop')
+    >>> @app.task(queue="billing", max_attempts=5)
+    ... async def charge(order_id: int) -> None: ...
+    >>> charge.name in app.registry
+    True
+    """
+
+    def __init__(self, dsn: str | None = None, *, pooler: str | None = None) -> None:
+        check_dsn(dsn)
+        self._dsn = dsn
+        self._pooler = pooler
+        self.registry = Registry()
+        self._stores = AppStores(lambda: self.settings)
+        self._sender = Sender(self._stores)
+
+    @property
+    def settings(self) -> Settings:
+        """The address of the database and its settings: arguments first, then the environment."""
+        return Settings.read(dsn=self._dsn, pooler=self._pooler)
+
+    def connect_to(self, dsn: str) -> None:
+        """Use this database; for programs that learn it after the app was made, as `faultline dev` does.
+
+        >>> app = Faultline()
+        >>> app.connect_to("dbname=shop")
+        >>> app
+        Faultline('dbname=shop')
+        """
+        if self._stores.in_use:
+            raise ConfigError("this app already works with a database; close it before connecting to another")
+        check_dsn(dsn)
+        self._dsn = dsn
+
+    @property
+    def task(self) -> TaskDecorator:
+        """Make a task of a function: `@app.task`, or `@app.task(queue=..., max_attempts=...)`.
+
+        The function may be sync or async, and may take `job: Job` as its first parameter. Options: name,
+        queue, priority, max_attempts, retry, timeout, lease_for, run, forbid_unknown; `run="process"` is for
+        handlers that compute for long, and may have to be killed.
+
+        >>> app = Faultline("dbname=shop")
+        >>> @app.task
+        ... def greet(name: str) -> str: return f"hello {name}"
+        >>> greet.new("Ada").args
+        '{"name":"Ada"}'
+        """
+        return TaskDecorator(self.registry, self._sender)
+
+    def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Put many jobs, of any tasks, in their queues in one transaction; gives their ids in order.
+
+        app.enqueue_many(charge.new(order_id=n) for n in orders)
+        """
+        return self._sender.enqueue_many(jobs)
+
+    async def aenqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Put many jobs, of any tasks, in their queues in one transaction; gives their ids in order."""
+        return await self._sender.aenqueue_many(jobs)
+
+    def get(self, job_id: int) -> JobInfo:
+        """The job of this id as it stands now, or JobNotFound.
+
+        app.get(7).state
+        """
+        return found(self._sender.run(calls.get(check_job_id(job_id)), "get"), job_id)
+
+    async def aget(self, job_id: int) -> JobInfo:
+        """The job of this id as it stands now, or JobNotFound."""
+        return found(await self._sender.arun(calls.get(check_job_id(job_id))), job_id)
+
+    def jobs(
+        self,
+        *,
+        state: JobState | str | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[JobInfo]:
+        """The jobs that fit, newest first; give the last id seen as `before` for the next page.
+
+        app.jobs(state="dead", queue="billing")
+        """
+        return self._sender.run(_listing(state, queue, task, before, limit), "jobs")
+
+    async def ajobs(
+        self,
+        *,
+        state: JobState | str | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[JobInfo]:
+        """The jobs that fit, newest first; give the last id seen as `before` for the next page."""
+        return await self._sender.arun(_listing(state, queue, task, before, limit))
+
+    def cancel(self, job_id: int, reason: str = "") -> None:
+        """End a job for good; a running one is stopped, and nothing it does can commit any more.
+
+        app.cancel(7, "the order was withdrawn")
+        """
+        self._sender.run(
+            calls.cancel(check_job_id(job_id), reason or None), "cancel", calls.wake_cancelled([job_id])
+        )
+
+    async def acancel(self, job_id: int, reason: str = "") -> None:
+        """End a job for good; a running one is stopped, and nothing it does can commit any more."""
+        await self._sender.arun(
+            calls.cancel(check_job_id(job_id), reason or None), calls.wake_cancelled([job_id])
+        )
+
+    def retry_now(self, job_id: int) -> None:
+        """Do not wait for a job's `run_at`: make it due.
+
+        app.retry_now(7)
+        """
+        self._sender.hint(self._sender.run(calls.retry_now(check_job_id(job_id)), "retry_now"))
+
+    async def aretry_now(self, job_id: int) -> None:
+        """Do not wait for a job's `run_at`: make it due."""
+        await self._sender.ahint(await self._sender.arun(calls.retry_now(check_job_id(job_id))))
+
+    def replay(self, job_id: int) -> None:
+        """Give a dead job all its attempts again.
+
+        app.replay(7)
+        """
+        self._sender.hint(self._sender.run(calls.replay(check_job_id(job_id)), "replay"))
+
+    async def areplay(self, job_id: int) -> None:
+        """Give a dead job all its attempts again."""
+        await self._sender.ahint(await self._sender.arun(calls.replay(check_job_id(job_id))))
+
+    def wake(self, queue: str = "default") -> None:
+        """Tell idle workers that a queue may have work; after the commit of a transaction that enqueued.
+
+        app.wake("billing")
+        """
+        self._sender.run(calls.wake(check_queue_name(queue)), "wake")
+
+    async def awake(self, queue: str = "default") -> None:
+        """Tell idle workers that a queue may have work; after the commit of a transaction that enqueued."""
+        await self._sender.arun(calls.wake(check_queue_name(queue)))
+
+    def run_worker(self, **options: Unpack["RunOptions"]) -> int:
+        """Run a worker, as `faultline worker` does, until SIGTERM or Ctrl-C; gives its exit code.
+
+        Options: queues, concurrency, threads, children, lease, grace, name, until_empty, stop_after, server;
+        or config=WorkerConfig(...) for all settings. In the main thread only, since it handles signals. It
+        ends the process where an async handler goes on though it was cancelled.
+
+        sys.exit(app.run_worker(queues="billing=5,mail", concurrency=20))
+        """
+        from faultline.worker_runtime import run_to_the_end  # a producer need not load the worker
+
+        refuse_in_a_loop("run_worker")
+        return run_to_the_end(self.registry, self.settings, options)
+
+    async def arun_worker(self, **options: Unpack["RunOptions"]) -> int:
+        """Run a worker in this event loop, with the same options; it leaves signals to the program.
+
+        A cancellation stops it as SIGTERM does: jobs finish within the grace, and then CancelledError is
+        raised. A second cancellation gives them back at once.
+
+        working = asyncio.create_task(app.arun_worker(concurrency=20))
+        """
+        from faultline.worker_runtime import run_in_loop
+
+        return await run_in_loop(self.registry, self.settings, options)
+
+    def close(self) -> None:
+        """Close the connections of plain code; the app opens new ones if it is used again."""
+        self._stores.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop, and those of plain code."""
+        await self._sender.settle_down()
+        await self._stores.aclose()
+
+    def __enter__(self) -> "Faultline":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Faultline":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        try:
+            dsn = self.settings.dsn
+        except ConfigError:  # a wrong setting in the environment must not break the repr
+            dsn = self._dsn
+        return f"Faultline({redact(dsn)!r})" if dsn else "Faultline()"
+
+    if not TYPE_CHECKING:  # a type checker is to see the signatures as they are
+        __init__ = naming_options("Faultline", ConfigError)(__init__)
+        jobs = naming_options("jobs", InputError)(jobs)
+        ajobs = naming_options("ajobs", InputError)(ajobs)
+
+
+def _listing(
+    state: JobState | str | None, queue: str | None, task: str | None, before: int | None, limit: int
+) -> Call[list[JobInfo]]:
+    if not 1 <= limit <= LIST_MAX:
+        raise OutOfBounds(f"limit goes from 1 to {LIST_MAX} jobs a page; got {limit}")
+    return calls.list_jobs(None if state is None else read_state(state), queue, task, before, limit)

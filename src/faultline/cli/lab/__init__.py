@@ -1,0 +1,1 @@
+"""Commands of the lab: demo, drill, bench, conformance."""

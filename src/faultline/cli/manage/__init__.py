@@ -1,0 +1,1 @@
+"""Commands that look after a database: migrate, keys, roles, queues, audit, doctor, health."""

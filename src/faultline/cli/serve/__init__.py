@@ -1,0 +1,1 @@
+"""Commands that run processes: worker, server, dev, metrics."""

@@ -1,0 +1,215 @@
+"""A task as producers see it: enqueue jobs of it, now, later, or in your own transaction."""
+
+import functools
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
+
+from psycopg import AsyncConnection, Connection
+
+from faultline import bounds
+from faultline.args import ResultReader
+from faultline.client import traced_send
+from faultline.client.app_stores import refuse_in_a_loop
+from faultline.client.handle import Handle
+from faultline.client.sender import Sender
+from faultline.errors import InputError
+from faultline.job import NewJob
+from faultline.retry import Constant, Exponential, to_json
+from faultline.store import calls
+from faultline.store.pool import AsyncStore, Store
+from faultline.suggest import naming_options
+from faultline.task import TaskSpec
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OPTIONS_ELSEWHERE: Final = {
+    "eta": "run_at", "countdown": "delay", "retries": "max_attempts", "max_retries": "max_attempts",
+    "lease_for": "lease", "retry_policy": "retry", "time_limit": "timeout", "unique": "key",
+}  # fmt: skip
+"""The names of these in other libraries, or in `@app.task`."""
+
+
+class Task(Generic[P, R]):
+    """A kind of work, made by `@app.task`; calling it still calls the plain function.
+
+    >>> from faultline import Faultline
+    >>> app = Faultline("dbname=shop")
+    >>> @app.task(queue="billing")
+    ... def charge(order_id: int, note: str = "") -> str:
+    ...     return f"charged {order_id}"
+    >>> charge(7)
+    'charged 7'
+    >>> charge.using(priority=-5, key="order-7").new(order_id=7).args
+    '{"order_id":7}'
+    """
+
+    def __init__(self, spec: TaskSpec, sender: Sender, options: Mapping[str, Any] | None = None) -> None:
+        functools.update_wrapper(self, spec.handler)
+        self.spec = spec
+        self._sender = sender
+        self._reader = ResultReader(spec.handler)
+        self._options = dict(options if options is not None else _defaults(spec))
+
+    @property
+    def name(self) -> str:
+        """The name jobs of this task carry."""
+        return self.spec.name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the handler here and now; no job is made."""
+        return self.spec.handler(*args, **kwargs)
+
+    def new(self, /, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+        """A job of this task, checked but not sent: for `enqueue_many`.
+
+        app.enqueue_many(charge.new(order_id=n) for n in orders)
+        """
+        return NewJob(task=self.spec.name, args=self.spec.codec.encode(args, kwargs), **self._options)
+
+    def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Put a job in its queue. When this returns, the job is durable.
+
+        handle = charge.enqueue(order_id=7)
+        """
+        refuse_in_a_loop("enqueue")
+        return self.handle(self._sender.enqueue(self.new(*args, **kwargs)))
+
+    async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Put a job in its queue. When this returns, the job is durable.
+
+        handle = await charge.aenqueue(order_id=7)
+        """
+        return self.handle(await self._sender.aenqueue(self.new(*args, **kwargs)))
+
+    def enqueue_in(self, conn: Connection[Any], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Put a job in its queue in your own transaction: it exists when you commit, and never if you do not.
+
+            with psycopg.connect(dsn) as conn:
+                conn.execute("insert into orders (id) values (7)")
+                charge.enqueue_in(conn, order_id=7)
+
+        No wake-up is sent, because only you know when it is committed: a worker's poll finds the job
+        within a quarter of a second, or call `app.wake(queue)` after the commit.
+        """
+        refuse_in_a_loop("enqueue_in")
+        _check_kind(conn, Connection, "enqueue_in")
+        new = self.new(*args, **kwargs)
+        return self.handle(traced_send.send(new, lambda new: Store.run_in(conn, calls.enqueue(new))))
+
+    async def aenqueue_in(
+        self, conn: AsyncConnection[Any], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Handle[R]:
+        """Put a job in its queue in your own transaction; as `enqueue_in`, on an async connection."""
+        _check_kind(conn, AsyncConnection, "aenqueue_in")
+        new = self.new(*args, **kwargs)
+        return self.handle(
+            await traced_send.asend(new, lambda new: AsyncStore.run_in(conn, calls.enqueue(new)))
+        )
+
+    def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Put many jobs in their queues, all of them or none; gives their ids in the same order.
+
+        charge.enqueue_many(charge.new(order_id=n) for n in orders)
+        """
+        return self._sender.enqueue_many(jobs)
+
+    async def aenqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Put many jobs in their queues, all of them or none; gives their ids in the same order."""
+        return await self._sender.aenqueue_many(jobs)
+
+    def handle(self, job_id: int) -> Handle[R]:
+        """A handle on a job of this task whose id you kept."""
+        return Handle(job_id, self._sender, self._reader)
+
+    def using(
+        self,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: timedelta | None = None,
+        max_attempts: int | None = None,
+        retry: Exponential | Constant | None = None,
+        timeout: timedelta | None = None,
+        lease: timedelta | None = None,
+        key: str | None = None,
+        key_for: timedelta | None = None,
+    ) -> "Task[P, R]":
+        """The same task with other options; what is not named stays as it was.
+
+            charge.using(key="order-7", run_at=tomorrow).enqueue(order_id=7)
+
+        `key` makes two enqueues the same job, for `key_for` after the job ended (a day by default).
+        """
+        if run_at is not None and delay is not None:
+            raise InputError("run_at and delay both say when the job is due; give one of them")
+        changes: dict[str, Any] = {
+            "queue": queue if queue is None else bounds.check_queue_name(queue),
+            "priority": priority if priority is None else bounds.check_priority(priority),
+            "run_at": run_at if run_at is None else bounds.check_run_at(run_at),
+            "delay": delay if delay is None else bounds.check_delay(delay),
+            "max_attempts": max_attempts if max_attempts is None else bounds.check_max_attempts(max_attempts),
+            "retry": retry if retry is None else to_json(retry),
+            "timeout": timeout if timeout is None else bounds.check_timeout(timeout),
+            "lease_for": lease if lease is None else bounds.check_lease_for(lease),
+            "key": key if key is None else bounds.check_key(key),
+            "key_for": key_for if key_for is None else bounds.check_delay(key_for, "key_for"),
+        }
+        kept = dict(self._options)
+        if run_at is not None or delay is not None:  # a new time replaces the old one, in either form
+            kept.update(run_at=None, delay=None)
+        kept.update((name, value) for name, value in changes.items() if value is not None)
+        # Copied and not made: this runs for each job, and updating the wrapper takes half of its time.
+        other: Task[P, R] = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, _options=kept)
+        return other
+
+    def __repr__(self) -> str:
+        return f"Task({self.spec.name!r})"
+
+    if not TYPE_CHECKING:  # a type checker sees the signatures, and no missing attribute
+        using = naming_options("using", InputError, _OPTIONS_ELSEWHERE)(using)
+
+        def __getattr__(self, name: str) -> Any:
+            """For missing attributes alone: the name here of a method of other libraries."""
+            meant = _ELSEWHERE.get(name)
+            hint = f"; it is called {meant} here" if meant else ""
+            raise AttributeError(f"a Task has no {name!r}{hint}", name=name, obj=self)
+
+
+_ELSEWHERE: Final = {
+    "delay": "enqueue(...), and later than now using(delay=...).enqueue(...)",
+    "apply_async": "using(...).enqueue(...)",
+    "s": "new(...)",
+    "send": "enqueue(...)",
+    "send_with_options": "using(...).enqueue(...)",
+    "defer": "enqueue(...)",
+    "defer_async": "aenqueue(...)",
+    "configure": "using(...)",
+    "options": "using(...)",
+    "kiq": "aenqueue(...)",
+}
+
+
+def _defaults(spec: TaskSpec) -> dict[str, Any]:
+    return {
+        "queue": spec.queue,
+        "priority": spec.priority,
+        "max_attempts": spec.max_attempts,
+        "timeout": spec.timeout,
+        "lease_for": spec.lease_for,
+    }
+
+
+def _check_kind(conn: object, kind: type[Any], form: str) -> None:
+    if not isinstance(conn, kind):
+        name = f"{type(conn).__module__}.{type(conn).__qualname__}".removeprefix("builtins.")
+        other = {"enqueue_in": "aenqueue_in", "aenqueue_in": "enqueue_in"}[form]
+        hint = (
+            f"for it there is {other}"
+            if isinstance(conn, Connection | AsyncConnection)
+            else ("give it the connection that your transaction is on")
+        )
+        raise InputError(f"{form} takes a psycopg.{kind.__name__} first, not a {name}; {hint}")

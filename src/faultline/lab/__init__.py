@@ -1,0 +1,1 @@
+"""Drills, benchmarks and the conformance kit: loaded by their own commands alone."""

@@ -1,0 +1,1 @@
+"""What enqueueing costs."""

@@ -1,0 +1,1 @@
+"""What a drill plays with: its database, its barriers, its standby."""

@@ -1,0 +1,1 @@
+"""What a drill shows: timelines, traces, verdicts."""

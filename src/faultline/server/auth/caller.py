@@ -1,0 +1,62 @@
+"""Caller: the caller of a request, with its scopes and queues."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from faultline.errors import NotAllowed
+
+SCOPES: Final = ("enqueue", "read", "work", "operate", "admin")
+"""The scopes of a key; `admin` implies the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An authenticated caller: a name, its scopes, and its queues (None: all of them).
+
+    >>> mail = Caller("mailer", frozenset({"enqueue", "read"}), frozenset({"mail"}))
+    >>> mail.require("enqueue", "mail")
+    >>> mail.may("enqueue", "billing"), mail.may("operate", "mail"), mail.may("read")
+    (False, False, True)
+    """
+
+    name: str
+    scopes: frozenset[str]
+    queues: frozenset[str] | None
+    key_id: str | None = None
+
+    @property
+    def actor(self) -> str:
+        """The caller's name in acts: with the key's id, since a name may have two keys for a while."""
+        return self.name if self.key_id is None else f"{self.name} (key {self.key_id})"
+
+    def may(self, scope: str, queue: str | None = None) -> bool:
+        """Whether the caller has the scope and, where a queue is named, has it for that queue."""
+        if scope not in SCOPES:
+            raise ValueError(f"there is no scope {scope!r}, only {', '.join(SCOPES)}")
+        held = scope in self.scopes or "admin" in self.scopes
+        return held and (queue is None or self.queues is None or queue in self.queues)
+
+    def require(self, scope: str, queue: str | None = None) -> None:
+        """Raise NotAllowed unless this caller has the scope.
+
+        Without a queue only the scope is checked: a route that answers with jobs or queues then shows only
+        those of `queues`; acts on all queues use `require_everywhere`.
+        """
+        if self.may(scope, queue):
+            return
+        if self.may(scope):
+            # The text is the same for a missing queue: callers without rights cannot test for names.
+            raise NotAllowed(f"{self.name} may not {scope} on this queue; use a key that is for it")
+        raise NotAllowed(f"{self.name} has no scope {scope!r}; use a key that has it")
+
+    def require_everywhere(self, scope: str) -> None:
+        """Raise NotAllowed unless this caller has the scope for every present and future queue."""
+        self.require(scope)
+        if self.queues is not None:
+            raise NotAllowed(
+                f"{self.name} is bound to its queues, this concerns all; use a key without queues"
+            )
+
+
+LOOPBACK: Final = Caller("loopback", frozenset({"read"}), None)
+"""A caller without a key on this machine: may read, and change nothing."""

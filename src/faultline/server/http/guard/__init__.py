@@ -1,0 +1,1 @@
+"""The checks of every request before its route: keys, heads, bodies, rates."""

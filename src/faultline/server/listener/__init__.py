@@ -1,0 +1,1 @@
+"""Sockets: where the server may listen, TLS, and the bounds on connections."""

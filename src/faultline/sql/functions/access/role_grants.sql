@@ -1,0 +1,31 @@
+-- The functions and views that the group role of each duty may use; it may use no others.
+-- `server` is for the process between clients and the database: it may do everything except migrate.
+create function faultline.role_grants()
+returns table (duty text, kind text, object text)
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select given.duty, listed.kind, given_object.object
+  from (values
+    ('{producer,worker,watchdog,operator,reader,server}'::text[], 'function', '{schema_version,server_state}'::text[]),
+    ('{producer,server}', 'function', '{enqueue,enqueue_many}'),
+    ('{producer,worker,reader,server}', 'function', '{get_outline}'),
+    ('{producer,watchdog,operator,server}', 'function', '{wake}'),
+    ('{worker,server}', 'function',
+     '{claim,heartbeat,fence,complete,complete_many,fail,fail_many,crash,bury,snooze,release,drop_claimed,outcome,refused,recoveries,zombies,others_serve}'),
+    ('{worker,watchdog,server}', 'function', '{worker_started,worker_stopped,worker_key}'),
+    ('{watchdog,server}', 'function',
+     '{round,lead,reap,promote,rescue,quarantine,floors,partitions,drop_partitions,prune,next_due,first_free,quiet_lanes}'),
+    ('{operator,server}', 'function',
+     '{cancel,retry_now,replay,replay_many,count_dead,pause,resume,set_retention,remove_queues,configure,act_as,for_each,readable,damage,get_job,list_jobs,find_jobs,count_jobs,ended,changes,list_entries,list_acts,list_keys}'),
+    ('{worker,operator,server}', 'function', '{history}'),
+    ('{worker,operator,reader,server}', 'function', '{backlog}'),
+    ('{operator,reader,server}', 'function', '{now,health,doctor,metrics,list_queues,list_workers,list_refusals,list_groups}'),
+    ('{server}', 'function', '{queues_of,find_keys,key_used,create_key,rotate_key,revoke_key}'),
+    ('{operator,server}', 'view', '{jobs,entries,key_list}'),
+    ('{operator,reader,server}', 'view', '{outlines,queue_depth,queue_lag,refused_writes,worker_list}')
+  ) as listed (duties, kind, objects)
+  cross join lateral unnest(listed.duties) as given (duty)
+  cross join lateral unnest(listed.objects) as given_object (object)
+$$;

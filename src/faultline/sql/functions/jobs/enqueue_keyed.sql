@@ -1,0 +1,54 @@
+-- (nothing) -> queued, once per key: if a job has the key already, its id is returned and no job is made.
+create function faultline.enqueue_keyed(
+  task faultline.task_name, args text[], queue text, lane int, due_at timestamptz, moment timestamptz,
+  max_attempts bigint, lease_for interval, timeout interval, retry jsonb, keys text[], key_for interval,
+  trace text)
+returns table (id bigint, is_new boolean)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  ask       record;
+  fresh     bigint[] := array_fill(null::bigint, array[cardinality(args)]);
+  owner     bigint[] := array_fill(null::bigint, array[cardinality(args)]);
+  key_seed  bytea := faultline.new_key_seed();   -- the same for all jobs: their ids differ
+  kept      faultline.document_text[] := array_fill(null::text, array[cardinality(args)]);   -- the args, checked once
+begin
+  if cardinality(keys) <> cardinality(args) then
+    raise exception 'got % keys for % jobs', cardinality(keys), cardinality(args)
+      using errcode = 'LS005', hint = 'Give one key a job, null for a job without one.';
+  end if;
+
+  -- In the order of the keys, so that two batches of the same keys wait for each other and do not deadlock.
+  for ask in
+    -- The cast checks the document before the hash prints it.
+    select asked.place, asked.key, asked.args::faultline.document_text as args
+    from unnest(enqueue_keyed.keys, enqueue_keyed.args) with ordinality as asked (key, args, place)
+    order by asked.key, asked.place
+  loop
+    kept[ask.place] := ask.args;
+    fresh[ask.place] := nextval('faultline.places');
+    owner[ask.place] := case when ask.key is null then fresh[ask.place] else faultline.take_key(
+      enqueue_keyed.queue, ask.key, fresh[ask.place],
+      sha256(convert_to(enqueue_keyed.task || E'\n' || ask.args::jsonb::text, 'UTF8')), enqueue_keyed.key_for, moment) end;
+  end loop;
+
+  with won as materialized (
+    select asked.id, asked.key, asked.args
+    from unnest(fresh, owner, enqueue_keyed.keys, kept) as asked (id, owner, key, args)
+    where asked.id = asked.owner
+  ),
+  due as (
+    insert into faultline.active (id, pos, created_at, lane, key, args, new_columns)
+    select won.id, won.id, moment, enqueue_keyed.lane, won.key, won.args, new_columns
+    from won
+    where due_at is null or due_at <= moment
+  )
+  insert into faultline.later (id, run_at, created_at, lane, key, args, new_columns)
+  select won.id, due_at, moment, enqueue_keyed.lane, won.key, won.args, new_columns
+  from won
+  where due_at > moment;
+
+  return query select asked.owner, asked.owner = asked.id from unnest(fresh, owner) as asked (id, owner);
+end;
+$$;

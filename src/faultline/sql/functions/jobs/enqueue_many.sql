@@ -1,0 +1,51 @@
+-- (nothing) -> queued: put many jobs of one task in one queue; the ids come back in the order of the args.
+create function faultline.enqueue_many(
+  task          faultline.task_name,
+  args          text[],
+  queue         faultline.queue_name default 'default',
+  priority      faultline.rank default 0,
+  run_at        faultline.moment default null,
+  delay         faultline.wait default null,
+  max_attempts  faultline.attempt_budget default 10,
+  lease_for     faultline.lease_time default null,
+  timeout       faultline.run_time default null,
+  retry         faultline.document default null,
+  keys          text[] default null,
+  key_for       interval default interval '1 day',
+  trace         faultline.trace_context default null)   -- the same for all jobs
+returns table (id bigint, is_new boolean)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  moment    timestamptz := faultline.now();
+  due_at    faultline.moment := coalesce(enqueue_many.run_at, moment + enqueue_many.delay);
+  lane      int;
+  key_seed  bytea := faultline.new_key_seed();   -- the same for all jobs: their ids differ
+begin
+  perform faultline.be_durable();
+  perform faultline.check_server();
+  lane := faultline.lane_of(enqueue_many.queue, enqueue_many.priority);
+  perform faultline.text_of(enqueue_many.retry)::faultline.retry_text where enqueue_many.retry is not null;
+  if keys is not null then
+    return query select made.id, made.is_new from faultline.enqueue_keyed(
+      enqueue_many.task, enqueue_many.args, enqueue_many.queue, lane, due_at, moment, enqueue_many.max_attempts,
+      enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, enqueue_many.keys, enqueue_many.key_for,
+      enqueue_many.trace) as made;
+  elsif due_at is null or due_at <= moment then
+    return query
+    insert into faultline.active (id, pos, created_at, lane, args, new_columns)
+    select numbered.id, numbered.id, moment, lane, numbered.args::faultline.document_text, new_columns
+    from (select nextval('faultline.places') as id, asked.args from unnest(enqueue_many.args) as asked (args)) as numbered
+    returning id, true;
+  else
+    return query
+    insert into faultline.later (id, run_at, created_at, lane, args, new_columns)
+    select nextval('faultline.places'), due_at, moment, lane, asked.args::faultline.document_text, new_columns
+    from unnest(enqueue_many.args) as asked (args)
+    returning id, true;
+  end if;
+end;
+$$;

@@ -1,0 +1,24 @@
+-- Every queue, or the one of this name, with its number of jobs in each state and its lag.
+create function faultline.list_queues(name text default null)
+returns table (
+  queue text, paused boolean, keep text, due bigint, running bigint, scheduled bigint, dead bigint, lag_seconds double precision)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if list_queues.name is not null then
+    return query
+    select depth.queue, depth.paused, depth.keep, depth.due, depth.running, depth.scheduled, depth.dead, lag.lag_seconds
+    from faultline.queue_depth as depth
+    join faultline.queue_lag as lag on lag.queue = depth.queue
+    where depth.queue = list_queues.name;
+    return;
+  end if;
+  return query
+  select depth.queue, depth.paused, depth.keep, depth.due, depth.running, depth.scheduled, depth.dead, lag.lag_seconds
+  from faultline.queue_depth as depth
+  join faultline.queue_lag as lag on lag.queue = depth.queue
+  order by depth.queue;
+end;
+$$;

@@ -1,0 +1,1 @@
+"""The choice of a server among several hosts, and the reasons to leave it."""

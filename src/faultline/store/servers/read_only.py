@@ -1,0 +1,80 @@
+"""Sessions whose server has turned read-only, after a failover that kept them open or on a full disk."""
+
+from collections.abc import Iterator
+from time import monotonic
+from typing import Any, Final
+
+from psycopg import AsyncConnection, Connection
+from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.pq import ConnStatus
+from psycopg.pq.abc import PGconn
+
+from faultline.errors import ReadOnlyServer
+
+REPORTED: Final = (b"default_transaction_read_only", b"in_hot_standby")
+"""Parameters whose changes PostgreSQL 14 and newer reports with the reply to a command."""
+
+QUESTION: Final = "select current_setting('transaction_read_only') = 'on'"
+
+YOUNG_SECONDS: Final = 1.0
+"""The minimum age at which a read-only session is replaced: the new ones may be read-only too."""
+
+REFUSED: Final = (ReadOnlyServer, ReadOnlySqlTransaction)
+
+
+class WritableCheck:
+    """Records when a pooled connection was made, and whether its server took writes then."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.made_at = monotonic()
+        self._began_read_only = self._is_read_only
+        self.refuses_writes = False
+        """True after a write was refused on it."""
+
+    @property
+    def _is_read_only(self) -> bool:
+        pgconn: PGconn = self.pgconn  # type: ignore[attr-defined]
+        return pgconn.status == ConnStatus.OK and any(
+            pgconn.parameter_status(name) == b"on" for name in REPORTED
+        )
+
+    @property
+    def has_turned(self) -> bool:
+        """Whether its server took writes when it was made, and reports now that it takes none."""
+        return not self._began_read_only and self._is_read_only
+
+    @property
+    def is_to_be_left(self) -> bool:
+        """Whether a new session may find a server that takes writes.
+
+        A session that was read-only from the start is replaced too, but not at once: a proxy may know the
+        primary by then.
+        """
+        if self.has_turned:
+            return True
+        young = self._began_read_only and monotonic() - self.made_at < YOUNG_SECONDS
+        return self.refuses_writes and not young
+
+
+def refused_by_server(error: BaseException) -> bool:
+    """Whether a write was refused as read-only, even if a library has wrapped the driver's error."""
+    return any(isinstance(one, REFUSED) for one in _chain(error))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def asks_read_only(conn: Connection[Any]) -> bool:
+    """Whether the session is read-only, not only the refused transaction."""
+    return conn.execute(QUESTION, prepare=False).fetchone() == (True,)
+
+
+async def aasks_read_only(conn: AsyncConnection[Any]) -> bool:
+    """The same for async code."""
+    return await (await conn.execute(QUESTION, prepare=False)).fetchone() == (True,)

@@ -1,0 +1,1 @@
+"""Running handlers, and stopping them."""

@@ -1,0 +1,1 @@
+"""Recording how attempts ended."""

@@ -1,0 +1,1 @@
+"""`job.transaction()`: the handler's rows and the success, together or not at all."""
