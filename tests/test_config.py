@@ -108,7 +108,6 @@ def test_the_defaults_of_a_worker_go_together():
     config = WorkerConfig()
 
     assert config.lease_for == seconds(15)
-    assert config.heartbeat_every == seconds(5)
     assert config.tick == seconds(1)
     assert config.threads_max == config.jobs_max == 10
     assert dict(config.queues) == {"default": None}
@@ -122,15 +121,13 @@ def test_there_is_a_child_for_each_cpu_and_never_more_than_jobs_at_once(monkeypa
     assert WorkerConfig(children_max=2).children_max == 2
 
 
-def test_beat_and_tick_follow_a_short_lease():
+def test_the_tick_follows_a_short_lease():
     config = WorkerConfig(lease_for=seconds(1))
 
-    assert config.heartbeat_every == seconds(1) / 3
     assert config.tick == seconds(0.25)
 
 
 REFUSED = [
-    ({"heartbeat_every": seconds(8)}, "outlast two heartbeats, or one lost beat would lose the job"),
     ({"tick": seconds(15)}, "tick must be shorter than a lease"),
     ({"prefetch_for": seconds(8)}, "prefetch_for must be under half a lease"),
     ({"settle_every": seconds(4)}, "settle_every must be under a quarter"),

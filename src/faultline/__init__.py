@@ -1,5 +1,6 @@
 """Faultline: a crash-safe job queue for Python on PostgreSQL. A job's work commits once, whatever crashes.
 
+>>> from faultline import Faultline, Job
 >>> app = Faultline("postgresql://app@db/shop")
 >>> @app.task(queue="billing", max_attempts=5)
 ... async def charge(job: Job, order_id: int) -> None:

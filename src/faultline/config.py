@@ -103,8 +103,8 @@ class WorkerConfig:
     """The settings of one worker, checked together.
 
     >>> config = WorkerConfig(queues={"billing": 5, "mail": None}, lease_for=timedelta(seconds=3))
-    >>> config.heartbeat_every, config.tick
-    (datetime.timedelta(seconds=1), datetime.timedelta(microseconds=750000))
+    >>> config.tick, config.threads_max
+    (datetime.timedelta(microseconds=750000), 10)
     """
 
     queues: Mapping[str, int | None] = field(default_factory=lambda: {"default": None})
@@ -119,7 +119,6 @@ class WorkerConfig:
     recycle_after: int = 1000
     """The number of jobs after which a child process is replaced."""
     lease_for: timedelta = DEFAULT_LEASE
-    heartbeat_every: timedelta = FROM_LEASE
     tick: timedelta = FROM_LEASE
     poll_every: timedelta = timedelta(milliseconds=250)
     """The poll interval of an idle worker while no wake-up can reach it."""
@@ -170,9 +169,6 @@ class WorkerConfig:
             set_once(self, "children_max", min(_cpus(), self.jobs_max))
         if self.suspects_max == 0:
             set_once(self, "suspects_max", min(SUSPECTS_MAX, self.jobs_max))
-        if self.heartbeat_every == FROM_LEASE:
-            # A third of the lease: one beat may go missing, and the next still lands in time.
-            set_once(self, "heartbeat_every", self.lease_for / 3)
         if self.tick == FROM_LEASE:
             short = self.lease_for < timedelta(seconds=4)
             set_once(self, "tick", self.lease_for / 4 if short else timedelta(seconds=1))
@@ -204,7 +200,7 @@ class WorkerConfig:
     def _check_times(self) -> None:
         check_lease_for(self.lease_for)
         check_timeout(self.timeout)
-        for name in ("heartbeat_every", "tick", "poll_every", "idle_poll_every"):
+        for name in ("tick", "poll_every", "idle_poll_every"):
             if getattr(self, name) < timedelta(milliseconds=1):
                 raise ConfigError(f"{name} must be at least 1ms, or the worker would spin")
         for name in ("prefetch_for", "settle_every", "grace"):
@@ -214,10 +210,6 @@ class WorkerConfig:
 
     def _check_against_the_lease(self) -> None:
         lease = f"lease_for is {format_duration(self.lease_for)}"
-        if self.heartbeat_every * 2 >= self.lease_for:
-            raise ConfigError(
-                f"lease_for must outlast two heartbeats, or one lost beat would lose the job; {lease}"
-            )
         if self.tick >= self.lease_for:
             raise ConfigError(
                 f"tick must be shorter than a lease, or a lost job would wait for both; {lease}"

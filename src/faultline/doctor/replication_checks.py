@@ -32,7 +32,7 @@ def desired_replication(names: str) -> DesiredReplication | None:
     """The meaning of synchronous_standby_names; None when commits wait for no standby.
 
     >>> desired_replication("ANY 2 (a, b, c)"), desired_replication("a, b"), desired_replication("")
-    (Wanted(standbys=2, quorum=True), Wanted(standbys=1, quorum=False), None)
+    (DesiredReplication(standbys=2, quorum=True), DesiredReplication(standbys=1, quorum=False), None)
     """
     if not names.strip():
         return None

@@ -39,7 +39,7 @@ class MetricsAddress:
         """`PORT` on loopback, or `HOST:PORT`.
 
         >>> MetricsAddress.read("9187"), MetricsAddress.read("[::1]:9187")
-        (Address(host='127.0.0.1', port=9187), Address(host='::1', port=9187))
+        (MetricsAddress(host='127.0.0.1', port=9187), MetricsAddress(host='::1', port=9187))
         """
         host, _, port = text.strip().rpartition(":")
         if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65_535):

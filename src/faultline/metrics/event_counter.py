@@ -8,18 +8,9 @@ from typing import Any, Final
 import faultline
 from faultline.metrics.series import MetricSeries
 from faultline.telemetry import listen
+from faultline.watchdog.chores import CHORES
 
 ANSWERS: Final = ("succeeded", "failed", "dead", "running", "gone")
-CHORES: Final = (
-    "reap",
-    "promote",
-    "rescue",
-    "floors",
-    "partitions",
-    "quarantine",
-    "prune",
-    "drop_partitions",
-)
 
 FROM_THE_START: Final = (
     ("leases_renewed", ()), ("leases_taken_over", ()), ("pacemaker_restarts", ()), ("process_restarts", ()),

@@ -74,7 +74,7 @@ def report(word: Report) -> bytes:
     """A worker's message as a line.
 
     >>> read_report(report(ProcessFailure("ConfigError", "no such module")))
-    Failure(kind='ConfigError', says='no such module')
+    ProcessFailure(kind='ConfigError', says='no such module')
     """
     return json.dumps({"word": type(word).__name__, **asdict(word)}).encode() + b"\n"
 

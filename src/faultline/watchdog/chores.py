@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 from faultline.errors import CannotConnect, FaultlineError, ReadOnlyServer, ServerUnavailable
 from faultline.failpoints import failpoint
@@ -18,6 +18,12 @@ from faultline.telemetry.rate_limited import RateLimited
 from faultline.watchdog.clock_steps import Steps, steady
 
 log = logging.getLogger("faultline.watchdog")
+
+ChoreName = Literal[
+    "reap", "promote", "rescue", "floors", "partitions", "quarantine", "quiet_lanes", "prune", "drop_partitions",
+]  # fmt: skip
+
+CHORES: Final[tuple[ChoreName, ...]] = get_args(ChoreName)
 
 BATCH = 500
 PRUNE_BATCH = 1000
@@ -175,7 +181,7 @@ class Announcing:
         return max(ANNOUNCE_EVERY, self._takes * ANNOUNCE_SHARE)
 
 
-async def _alone(name: str, chore: Awaitable[Any]) -> None:
+async def _alone(name: ChoreName, chore: Awaitable[Any]) -> None:
     """Isolate one chore's failure: it is logged, and the later chores get their turn."""
     try:
         await chore

@@ -133,8 +133,8 @@ EPOCHS: Final = Epochs()
 def split(conninfo: str) -> tuple[str, ...]:
     """One conninfo for each host; only the DSN itself if libpq has to choose by its own rules.
 
-    >>> split("host=a,b port=1,2 dbname=shop")[1]
-    'host=b port=2 dbname=shop target_session_attrs=any'
+    >>> sorted(split("host=a,b port=1,2 dbname=shop")[1].split())
+    ['dbname=shop', 'host=b', 'port=2', 'target_session_attrs=any']
     >>> split("host=a,b target_session_attrs=standby")
     ('host=a,b target_session_attrs=standby',)
     """

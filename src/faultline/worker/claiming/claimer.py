@@ -1,4 +1,4 @@
-"""The claimer: claims jobs for the free slots, plus what the executor finishes in about 100 ms."""
+"""The claimer: claims as many jobs as `WorkerState.wanted` says."""
 
 import asyncio
 import random

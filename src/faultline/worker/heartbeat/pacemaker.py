@@ -34,6 +34,14 @@ from faultline.worker.heartbeat.liveness import ProcessLiveness, asleep
 
 BEATS_A_CALL_MAX = 500
 
+RENEW_AFTER = 0.3
+"""The part of a lease after which it is renewed: one beat may go missing, and the next still lands in time.
+
+A little under a third: a beat that is not due yet waits for the next look.
+"""
+
+LOOKS_A_LEASE = 6
+
 SEEN_EVERY_MAX = 9.0
 """With nothing in hand: only to be seen, which people do after a default lease."""
 
@@ -84,11 +92,11 @@ class Pacemaker:
     def _wait(self) -> bool:
         """Sleep until the next beat; a byte on the pipe wakes us early, its end is ours."""
         shortest = self.lease_table.shortest() or self.lease
-        ready, _, _ = select.select([sys.stdin], [], [], min(shortest, self.lease) / 6)
+        ready, _, _ = select.select([sys.stdin], [], [], min(shortest, self.lease) / LOOKS_A_LEASE)
         return not ready or bool(os.read(sys.stdin.fileno(), 4096))
 
     def _beat(self) -> None:
-        """Renew each lease that is a third of its time old; after trouble, try again at the next turn."""
+        """Renew each lease that is old enough; after trouble, try again at the next turn."""
         now = time.monotonic()
         held = {
             (slot, generation): lease
@@ -96,12 +104,11 @@ class Pacemaker:
             if self.lease_table.ended_for(slot, generation) is None  # its process is no more
         }
         self.beaten_at = {at: when for at, when in self.beaten_at.items() if at in held}
-        # A little early rather than late: the next look comes a sixth of a lease later.
         woke = self._woke()
         due = [
             (at, lease)
             for at, lease in held.items()
-            if woke or now - self.beaten_at.get(at, lease.taken_at) >= lease.lease_for * 0.3
+            if woke or now - self.beaten_at.get(at, lease.taken_at) >= lease.lease_for * RENEW_AFTER
         ]
         if not due and now - self.seen_at >= min(self.lease * 0.6, SEEN_EVERY_MAX):
             self._renew({})  # nothing in hand: only to be seen

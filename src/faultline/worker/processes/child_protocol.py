@@ -203,10 +203,10 @@ def framed(message: ChildMessage) -> bytes:
 class MessageFrames(Generic[T]):
     """Bytes in, as they come; messages out, when they are whole.
 
-    >>> data = framed(AskTimeLeft(1)) + framed(ChildReady({}))
+    >>> first, second = framed(AskTimeLeft(1)), framed(ChildReady({}))
     >>> frames = frames_from_child()
-    >>> list(frames.feed(data[:30])), list(frames.feed(data[30:]))
-    ([Ask(turn=1)], [Ready(unable={})])
+    >>> list(frames.feed(first + second[:3])), list(frames.feed(second[3:]))
+    ([AskTimeLeft(turn=1)], [ChildReady(unable={})])
     """
 
     def __init__(self, kind: Any) -> None:
