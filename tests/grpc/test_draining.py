@@ -44,9 +44,9 @@ def test_a_draining_server_opens_no_session_and_leases_nothing(served):
     async def test(place):
         await place.store.run(calls.enqueue(new_job()))
         way = place.place()
-        async with way.session():
-            stopping = asyncio.create_task(place.server.stop(3.0))
-            await asyncio.sleep(0.2)
+        async with way.session() as talk:
+            stopping = asyncio.create_task(place.server.stop(30.0))  # it ends with the last session
+            await talk.hear("notice")
             other = way.stream()
             await other.say(hello=way.hello())
             assert await other.ended() is Code.UNAVAILABLE

@@ -1,5 +1,6 @@
 """job.transaction in a child: fenced as everywhere, and the worker knows of the commit whatever dies."""
 
+import asyncio
 import json
 import logging
 import time
@@ -14,6 +15,7 @@ from psycopg import IsolationLevel
 
 from faultline.store import calls
 from faultline.worker.processes import child_handle
+from faultline.worker.processes.child_attempt import ConnectionPools
 from tests.support import enqueue, outcomes, state_of
 from tests.worker import children_app as shop
 from tests.worker.harness import attempt_of, drain, eventually, is_alive, quick, rows, short, working
@@ -194,3 +196,15 @@ def test_what_a_handler_left_behind_cannot_commit_nor_speak_for_the_next_job(dat
     assert "still open" in store.run(calls.get(first)).error
     assert isinstance(store.run(calls.get(second)).result, int)
     assert outcomes(store, second) == ["succeeded"]
+
+
+def test_a_child_that_ends_closes_the_connections_it_lent(database):
+    with asyncio.Runner() as loop:
+        pools = ConnectionPools(database, "none", loop.get_loop())
+        store = pools.transaction_pools.store
+        store.run(calls.others_serve("default", None))
+        assert store.in_use()[0] == 1
+
+        pools.close(loop)
+
+        assert store.in_use()[0] == 0

@@ -61,7 +61,7 @@ class ConnectionPools:
         return WorkTransaction(attempt, self.transaction_pools, result, isolation)
 
     def close(self, loop: asyncio.Runner) -> None:
-        if "lender" in self.__dict__:
+        if "transaction_pools" in self.__dict__:
             self.transaction_pools.store.close()
             loop.run(self.transaction_pools.astore.close())
         self.lease_table.close()
