@@ -30,7 +30,7 @@ def provider(key: str, amount: int, fence: int) -> None:
 @app.task(queue="billing", max_attempts=5, retry=Exponential(first=timedelta(milliseconds=50)))
 async def charge(job: Job, order_id: int, amount: int) -> None:
     provider(job.idempotency_key("charge"), amount, fence=job.token)
-    async with job.transaction(result={"charged": amount}) as conn:
+    async with job.complete(result={"charged": amount}) as conn:
         await conn.execute("update shop_orders set paid = paid + %s where id = %s", [amount, order_id])
 
 

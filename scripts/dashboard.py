@@ -76,7 +76,7 @@ ROWS: dict[str, list[Panel]] = {
         ("Pacemakers", "ops", {"{{answer}}": rate("faultline_pacemaker_beats_total", "answer"), "restarts": rate("faultline_pacemaker_restarts_total")}, ""),
         ("Oldest good beat", "s", {"{{instance}}": "max by (instance) (faultline_pacemaker_beat_age_seconds)"}, "Longer than a lease: its jobs are being lost."),
         ("Processes", "short", {"there": "sum (faultline_processes)", "restarts": "sum (increase(faultline_process_restarts_total[$__range]))"}, ""),
-        ("Connections for job.transaction", "short", {"{{pool}} {{state}}": "sum by (pool, state) (faultline_pool_connections)"}, ""),
+        ("Connections for job.complete", "short", {"{{pool}} {{state}}": "sum by (pool, state) (faultline_pool_connections)"}, ""),
         ("Database away", "s", {"{{instance}}": "max by (instance) (faultline_worker_outage_seconds)"}, "As each worker sees it."),
         ("Loop blocked", "s", {"{{task}}": rate("faultline_loop_blocked_seconds_total", "task")}, "Seconds a second in which an async handler let nothing else of its worker turn."),
         ("Claims", "s", quantiles("faultline_claim_duration_seconds"), "Time a claim took."),

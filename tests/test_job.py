@@ -70,7 +70,7 @@ def test_waiting_for_a_loss_that_does_not_come_ends_by_its_time():
 
 def test_a_transaction_outside_a_worker_is_refused_in_words():
     with pytest.raises(FaultlineError, match="needs the worker"):
-        running().transaction()
+        running().complete()
 
 
 def test_a_transaction_is_begun_by_the_worker_with_the_result_and_the_isolation():
@@ -79,7 +79,7 @@ def test_a_transaction_is_begun_by_the_worker_with_the_result_and_the_isolation(
     def begin(job, result, isolation):
         asked.append((job.id, result, isolation))
 
-    running(begin=begin).transaction(result={"paid": True})
+    running(begin=begin).complete(result={"paid": True})
 
     assert asked == [(7, {"paid": True}, None)]
 

@@ -164,7 +164,7 @@ def test_a_job_made_by_hand_says_where_handlers_run():
     job = Job(7, "charge", "billing", 1, 10, 0, 3, None, datetime(2026, 1, 1, tzinfo=UTC))
 
     with pytest.raises(FaultlineError, match="Run the handler in a worker") as refused:
-        job.transaction()
+        job.complete()
 
     assert "testing" not in str(refused.value)
 

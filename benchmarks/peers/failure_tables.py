@@ -21,7 +21,7 @@ CARE = (
     "redis are compared by the lengths of their queues, and awa's tables were seen empty for running "
     "and finished jobs: a *no* there proves little. A's INSERT is a plain one on a connection of the "
     "handler's own, which no queue can fence; where it did not land, A's handler did not come to "
-    "its end. What Faultline does fence is `job.transaction`."
+    "its end. What Faultline does fence is `job.complete`."
 )
 
 

@@ -83,7 +83,7 @@ def test_d12_a_handler_that_lost_a_deadlock_is_tried_again(database, store):
     both = threading.Barrier(2)
 
     def cross(job: Job, first: int, second: int) -> None:
-        with job.transaction() as conn:
+        with job.complete() as conn:
             conn.execute("update pairs set n = n + 1 where id = %s", [first])
             if job.attempt == 1:
                 with contextlib.suppress(threading.BrokenBarrierError):
@@ -129,7 +129,7 @@ def test_d15_settings_of_a_role_change_nothing(database, store, name, value):
         tried.append(job.id)
         if tried.count(job.id) == 1:
             raise ValueError("once")
-        async with job.transaction(result={"at": job.attempt}) as conn:
+        async with job.complete(result={"at": job.attempt}) as conn:
             await conn.execute(INSERT.replace("effects", "public.effects"), [job.id, job.token, "written"])
         return ""
 
@@ -208,7 +208,7 @@ def test_x18_a_worker_with_one_of_everything_still_resolves_a_lost_commit(databa
 
     async def write(job: Job) -> None:
         try:
-            async with job.transaction(result="done") as conn:
+            async with job.complete(result="done") as conn:
                 await conn.execute(INSERT, [job.id, job.token, "written"])
         except BaseException as error:
             raised.append(error)

@@ -37,7 +37,7 @@ def test_p4_a_worker_frozen_between_fence_and_commit_is_waited_for_and_commits_o
         frozen.signal(signal.SIGSTOP)
 
         async def spend(job: Job, said: str) -> None:
-            async with job.transaction() as conn:
+            async with job.complete() as conn:
                 await conn.execute(INSERT, [job.id, job.token, "successor"])
 
         with working(database, spend, config=short()):

@@ -41,12 +41,12 @@ def test_t2_a_worker_whose_clock_is_a_day_off_keeps_its_leases(database, store, 
 
 
 def test_c3_rows_committed_before_the_block_stay_when_the_job_is_lost(database, store):
-    """Not promised, and shown here: what goes around job.transaction is not fenced."""
+    """Not promised, and shown here: what goes around job.complete is not fenced."""
 
     async def around(job: Job) -> None:
         async with await psycopg.AsyncConnection.connect(database, autocommit=True) as own:
             await own.execute(INSERT, [job.id, job.token, "around"])
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             await conn.execute(INSERT, [job.id, job.token, "inside"])
             await asyncio.to_thread(steal, database, job.id)
 
@@ -78,7 +78,7 @@ def test_c9_after_an_acknowledged_cancel_nothing_of_the_job_appears(database, st
         if step == "at its start":
             await asyncio.to_thread(cancel, job.id)
         isolation = IsolationLevel.REPEATABLE_READ if step == "in its fenced block" else None
-        async with job.transaction(isolation=isolation) as conn:
+        async with job.complete(isolation=isolation) as conn:
             await conn.execute(INSERT, [job.id, job.token, "written"])
             if step == "in its block":
                 await asyncio.to_thread(cancel, job.id)

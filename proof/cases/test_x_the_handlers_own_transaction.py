@@ -1,4 +1,4 @@
-"""Cases of our own: a handler misuses the connection that job.transaction lends it."""
+"""Cases of our own: a handler misuses the connection that job.complete lends it."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ def test_x10_a_handler_that_ends_the_transaction_itself_does_not_succeed(databas
 
     async def ends(job: Job) -> None:
         try:
-            async with job.transaction() as conn:
+            async with job.complete() as conn:
                 await conn.execute(INSERT, [job.id, job.token, "before"])
                 await (conn.close() if statement == "close" else conn.execute(statement))
         except BaseException as error:
@@ -38,7 +38,7 @@ def test_x10_a_handler_that_ends_the_transaction_itself_does_not_succeed(databas
 
     def ends_in_thread(job: Job) -> None:
         try:
-            with job.transaction() as conn:
+            with job.complete() as conn:
                 conn.execute(INSERT, [job.id, job.token, "before"])
                 conn.close() if statement == "close" else conn.execute(statement.encode())
         except BaseException as error:
@@ -62,10 +62,10 @@ def test_x11_a_block_inside_a_block_of_the_same_job_is_refused(database, store, 
     raised: list[BaseException] = []
 
     async def nests(job: Job) -> None:
-        async with job.transaction(isolation=isolation) as conn:
+        async with job.complete(isolation=isolation) as conn:
             await conn.execute(INSERT, [job.id, job.token, "outer"])
             try:
-                async with job.transaction(isolation=isolation) as inner:
+                async with job.complete(isolation=isolation) as inner:
                     await inner.execute(INSERT, [job.id, job.token, "inner"])
             except TransactionOpen as error:
                 raised.append(error)
@@ -83,7 +83,7 @@ def test_x11_of_two_blocks_at_once_one_is_refused(database, store):
     seen: list[Any] = []
 
     async def write(job: Job, said: str) -> None:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             await conn.execute(INSERT, [job.id, job.token, said])
 
     async def both(job: Job) -> None:
@@ -108,7 +108,7 @@ def test_x12_a_handler_that_returns_with_its_block_open_has_failed(database, sto
         opened = asyncio.Event()
 
         async def write() -> None:
-            async with job.transaction() as conn:
+            async with job.complete() as conn:
                 await conn.execute(INSERT, [job.id, job.token, "late"])
                 opened.set()
                 await asyncio.sleep(0.5)
@@ -152,19 +152,19 @@ def test_x13_what_a_handler_leaves_in_its_session_the_next_one_does_not_find(dat
     )
 
     async def leaves(job: Job) -> None:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             await conn.execute(left)
 
     async def looks(job: Job) -> None:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             seen.append(await (await conn.execute(ask)).fetchone())
 
     def leaves_in_thread(job: Job) -> None:
-        with job.transaction() as conn:
+        with job.complete() as conn:
             conn.execute(left.encode())
 
     def looks_in_thread(job: Job) -> None:
-        with job.transaction() as conn:
+        with job.complete() as conn:
             seen.append(conn.execute(ask.encode()).fetchone())
 
     first, second = (leaves, looks) if kind == "async" else (leaves_in_thread, looks_in_thread)
@@ -190,7 +190,7 @@ def test_x14_a_constraint_that_fails_at_the_commit_leaves_neither_rows_nor_succe
 
     async def orphan(job: Job) -> None:
         try:
-            async with job.transaction() as conn:
+            async with job.complete() as conn:
                 await conn.execute("insert into kids values (1)")
         except psycopg.Error as error:
             raised.append(error)
@@ -198,7 +198,7 @@ def test_x14_a_constraint_that_fails_at_the_commit_leaves_neither_rows_nor_succe
 
     def orphan_in_thread(job: Job) -> None:
         try:
-            with job.transaction() as conn:
+            with job.complete() as conn:
                 conn.execute("insert into kids values (1)")
         except psycopg.Error as error:
             raised.append(error)
@@ -223,7 +223,7 @@ def test_x15_a_forked_child_cannot_commit_for_its_parent(database, store, tmp_pa
         child = os.fork()
         if child == 0:
             try:
-                with job.transaction() as conn:
+                with job.complete() as conn:
                     conn.execute(INSERT, [job.id, job.token, "child"])
                 told.write_text("committed")
             except BaseException as error:
@@ -231,7 +231,7 @@ def test_x15_a_forked_child_cannot_commit_for_its_parent(database, store, tmp_pa
             finally:
                 os._exit(0)
         os.waitpid(child, 0)
-        with job.transaction(result="parent") as conn:
+        with job.complete(result="parent") as conn:
             conn.execute(INSERT, [job.id, job.token, "parent"])
         return ""
 

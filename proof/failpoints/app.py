@@ -40,21 +40,21 @@ async def withdraw() -> None:
 @app.task(retry=SOON)
 async def pay(job: Job) -> None:
     """Commits in the loop."""
-    async with job.transaction(result="paid") as conn:
+    async with job.complete(result="paid") as conn:
         await conn.execute(EFFECT, [job.id, job.token, job.attempt])
 
 
 @app.task(retry=SOON)
 def post(job: Job) -> None:
     """Commits in a thread."""
-    with job.transaction(result="posted") as conn:
+    with job.complete(result="posted") as conn:
         conn.execute(EFFECT, [job.id, job.token, job.attempt])
 
 
 @app.task(retry=SOON, run="process")
 def render(job: Job) -> None:
     """Commits in a child process."""
-    with job.transaction(result="rendered") as conn:
+    with job.complete(result="rendered") as conn:
         conn.execute(EFFECT, [job.id, job.token, job.attempt])
 
 
@@ -62,7 +62,7 @@ def render(job: Job) -> None:
 async def wait(job: Job) -> None:
     """Takes longer than a lease where the fault is to strike: beats renew it, and a stop gives it back."""
     await asyncio.sleep(60 if IS_VICTIM else 0.05)
-    async with job.transaction(result="waited") as conn:
+    async with job.complete(result="waited") as conn:
         await conn.execute(EFFECT, [job.id, job.token, job.attempt])
 
 

@@ -1,4 +1,4 @@
-"""The app of the lab: effects through `job.transaction`, and a note of each start outside the database."""
+"""The app of the lab: effects through `job.complete`, and a note of each start outside the database."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ def note(what: str, job: Job, n: int) -> None:
 async def work(job: Job, n: int, ms: int) -> None:
     note("start", job, n)
     await asyncio.sleep(ms / 1000)
-    async with job.transaction() as conn:
+    async with job.complete() as conn:
         await conn.execute(WRITE, [n, job.id, job.token, WHO])
     note("committed", job, n)
 
@@ -36,7 +36,7 @@ async def work(job: Job, n: int, ms: int) -> None:
 def threaded(job: Job, n: int, ms: int) -> None:
     note("start", job, n)
     job.wait_lost(ms / 1000)
-    with job.transaction() as conn:
+    with job.complete() as conn:
         conn.execute(WRITE, [n, job.id, job.token, WHO])
     note("committed", job, n)
 

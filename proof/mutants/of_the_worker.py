@@ -182,7 +182,7 @@ MUTANTS = (
         (worker("claiming/claim_request", "rows = await self._backend.recover_claim(self.params)", "rows = None"),),
     ),
     Mutant(
-        "job.transaction commits without its job", "G3",
+        "job.complete commits without its job", "G3",
         f"{TRANSACTION}::test_rows_success_and_ledger_appear_together",
         (
             worker(
@@ -196,7 +196,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "job.transaction has no fence at REPEATABLE READ", "G4",
+        "job.complete has no fence at REPEATABLE READ", "G4",
         f"{TRANSACTION}::test_at_repeatable_read_the_fence_comes_first",
         (worker("transactions/transaction", "FENCE_FIRST = (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE)", "FENCE_FIRST = ()"),),
     ),

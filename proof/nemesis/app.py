@@ -40,14 +40,14 @@ def dice(job: Job, sides: int, what: str = "") -> int:
 async def move(job: Job, request: int) -> None:
     """The ordinary case: one row and the success, together."""
     await asyncio.sleep(dice(job, 150) / 1000)
-    async with job.transaction(result={"request": request}) as conn:
+    async with job.complete(result={"request": request}) as conn:
         await conn.execute(EFFECT, [job.id, job.token, "move"])
 
 
 @app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
 def move_in_thread(job: Job, request: int) -> None:
     time.sleep(dice(job, 150) / 1000)
-    with job.transaction(result={"request": request}) as conn:
+    with job.complete(result={"request": request}) as conn:
         conn.execute(EFFECT, [job.id, job.token, "move"])
 
 
@@ -55,7 +55,7 @@ def move_in_thread(job: Job, request: int) -> None:
 def move_in_process(job: Job, request: int) -> None:
     """In a child process, which sometimes ends in the middle of it."""
     time.sleep(dice(job, 200) / 1000)
-    with job.transaction(result={"request": request}) as conn:
+    with job.complete(result={"request": request}) as conn:
         conn.execute(EFFECT, [job.id, job.token, "move"])
         if dice(job, 25, "dies") == 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -64,7 +64,7 @@ def move_in_process(job: Job, request: int) -> None:
 @app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
 async def move_late(job: Job, request: int) -> None:
     """Long between the row and the commit: what comes in between meets an open transaction."""
-    async with job.transaction(result={"request": request}) as conn:
+    async with job.complete(result={"request": request}) as conn:
         await conn.execute(EFFECT, [job.id, job.token, "move"])
         await conn.execute("select pg_sleep(%s)", [dice(job, 1000) / 1000])
 
@@ -72,7 +72,7 @@ async def move_late(job: Job, request: int) -> None:
 @app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
 def move_at_repeatable_read(job: Job, request: int) -> None:
     """The fence comes first here, and the row stays locked until the commit."""
-    with job.transaction(result={"request": request}, isolation=IsolationLevel.REPEATABLE_READ) as conn:
+    with job.complete(result={"request": request}, isolation=IsolationLevel.REPEATABLE_READ) as conn:
         conn.execute(EFFECT, [job.id, job.token, "move"])
         time.sleep(dice(job, 100) / 1000)
 
@@ -80,7 +80,7 @@ def move_at_repeatable_read(job: Job, request: int) -> None:
 @app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
 async def stumble(job: Job, request: int) -> None:
     """Fails with its row written and not committed, until it does not."""
-    async with job.transaction(result={"request": request}) as conn:
+    async with job.complete(result={"request": request}) as conn:
         await conn.execute(EFFECT, [job.id, job.token, "move"])
         if dice(job, 2):
             raise ValueError("stumbled")
@@ -89,7 +89,7 @@ async def stumble(job: Job, request: int) -> None:
 @app.task(queue="moves", max_attempts=3, retry=SOON)
 async def doomed(job: Job, request: int) -> None:
     """Never succeeds: dead in the end, without any effect."""
-    async with job.transaction() as conn:
+    async with job.complete() as conn:
         await conn.execute(EFFECT, [job.id, job.token, "doomed"])
         raise ValueError("doomed")
 
@@ -98,7 +98,7 @@ async def doomed(job: Job, request: int) -> None:
 async def nap(job: Job, request: int) -> None:
     if dice(job, 3):
         raise Snooze(timedelta(milliseconds=100 + dice(job, 400)))
-    async with job.transaction(result={"request": request}) as conn:
+    async with job.complete(result={"request": request}) as conn:
         await conn.execute(EFFECT, [job.id, job.token, "move"])
 
 
@@ -122,7 +122,7 @@ async def long_walk(job: Job, request: int) -> None:
         await asyncio.sleep(LEASE_SECONDS / 4)
         if job.lost:
             raise TimeoutError("no longer ours")
-    async with job.transaction(result={"request": request}) as conn:
+    async with job.complete(result={"request": request}) as conn:
         await conn.execute(EFFECT, [job.id, job.token, "move"])
 
 
@@ -131,7 +131,7 @@ def ambush(job: Job, request: int) -> None:
     """Slow for the worker that takes it over: the one it was taken from wakes in the middle of that."""
     if job.attempt > 1:
         time.sleep(AMBUSH_SECONDS)
-    with job.transaction(result={"request": request}) as conn:
+    with job.complete(result={"request": request}) as conn:
         conn.execute(EFFECT, [job.id, job.token, "move"])
 
 
@@ -148,7 +148,7 @@ def call_out(job: Job, request: int) -> None:
     """An effect elsewhere, with the constant key and the growing number; then one here."""
     sink.call(job.idempotency_key("charge"), job.id, request, job.token)
     time.sleep(dice(job, 200) / 1000)
-    with job.transaction(result={"request": request}) as conn:
+    with job.complete(result={"request": request}) as conn:
         conn.execute(EFFECT, [job.id, job.token, "move"])
 
 

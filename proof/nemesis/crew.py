@@ -51,7 +51,7 @@ def _orders(concurrency: int, processes: int = 1, queues: str = SERVES_ALL, **en
     ]
     flags += ["--lease", f"{LEASE_SECONDS:g}s", "--log", "json"]
     flags += ["--processes", str(processes)] if processes > 1 else []
-    # Six connections, and for job.transaction one an async handler, one a thread and one a child; a child for
+    # Six connections, and for job.complete one an async handler, one a thread and one a child; a child for
     # jobs that crashed before runs async handlers and threads, so it may keep two. With several processes
     # four each, and two for all of them.
     lent = 2 * concurrency + CHILDREN + 2 * min(SUSPECTS_MAX, concurrency)

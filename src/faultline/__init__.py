@@ -4,7 +4,7 @@
 >>> app = Faultline("postgresql://app@db/shop")
 >>> @app.task(queue="billing", max_attempts=5)
 ... async def charge(job: Job, order_id: int) -> None:
-...     async with job.transaction() as conn:
+...     async with job.complete() as conn:
 ...         await conn.execute("update orders set paid = true where id = %s", [order_id])
 
 `charge.enqueue(order_id=7)` puts a job in its queue; `faultline worker shop:app` runs it.

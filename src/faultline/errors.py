@@ -12,9 +12,9 @@
     ├── LeaseLost               the job is no longer ours
     ├── HandlerDied             its process ended before it did
     ├── AlreadySettled          this attempt has already said how it ended
-    ├── TransactionOpen         a job.transaction of this attempt has not ended yet
+    ├── TransactionOpen         a job.complete of this attempt has not ended yet
     ├── TransactionEnded        the handler itself ended the transaction it was lent
-    ├── NoDatabase              job.transaction was asked of a worker that knows a server only
+    ├── NoDatabase              job.complete was asked of a worker that knows a server only
     ├── OutcomeUnknown          the reply was lost, and no row can tell what happened
     ├── JobNotFound             no trace of a job with that id
     ├── WrongState              the job is in a state that does not allow this
@@ -173,15 +173,15 @@ class HandlerDied(FaultlineError):
 
 
 class AlreadySettled(FaultlineError):
-    """This attempt has already said how it ended, in `job.transaction`.
+    """This attempt has already said how it ended, in `job.complete`.
 
     What was committed there stands. Return nothing after it, and open no second transaction: pass
-    the value as `job.transaction(result=...)` instead.
+    the value as `job.complete(result=...)` instead.
     """
 
 
 class TransactionOpen(FaultlineError):
-    """A `job.transaction` of this attempt is still open.
+    """A `job.complete` of this attempt is still open.
 
     A job commits once, so it has one block at a time. Leave the first before you enter a second; and do not
     return before it has ended: await the task, or join the thread, that is in it.
@@ -192,12 +192,12 @@ class TransactionEnded(FaultlineError):
     """The handler itself ended the transaction it was lent, by a statement such as COMMIT or ROLLBACK.
 
     The attempt has failed: its rows and its success can no longer go together. Rows committed by that
-    statement stay. Leave begin and end to `job.transaction`, and use `conn.transaction()` for a savepoint.
+    statement stay. Leave begin and end to `job.complete`, and use `conn.transaction()` for a savepoint.
     """
 
 
 class NoDatabase(FaultlineError):
-    """`job.transaction` was asked of a worker that works over a server and knows no database.
+    """`job.complete` was asked of a worker that works over a server and knows no database.
 
     Nothing was written, no attempt is counted, and the job is left to other workers. Give the worker the DSN
     as well (`--dsn` beside `--server`), or have the handler return its result: that is recorded through the
@@ -274,7 +274,7 @@ class JobDead(JobEnded):
 class JobCancelled(JobEnded):
     """The job awaited was cancelled, so it has no result.
 
-    Nothing it did in `job.transaction` was committed. Enqueue it again if it is wanted after all.
+    Nothing it did in `job.complete` was committed. Enqueue it again if it is wanted after all.
     """
 
     def __str__(self) -> str:

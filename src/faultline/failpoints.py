@@ -28,7 +28,7 @@ NAMES: Final = (
     "claim.sending",
     "claimed",
     "started",
-    # job.transaction: its block has begun, its block has ended, its last words, its commit
+    # job.complete: its block has begun, its block has ended, its last words, its commit
     "effect.before",
     "effect.after",
     "commit.sending",

@@ -88,8 +88,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     """The trace context of the enqueue: a W3C traceparent, and after a blank its tracestate, if any."""
 
 
-class Transaction(Protocol):
-    """What `job.transaction()` gives: a psycopg connection, by `with` or by `async with`.
+class CompletionBlock(Protocol):
+    """What `job.complete()` gives: a psycopg connection, by `with` or by `async with`.
 
     Leaving the block commits the handler's rows, the job's success and its ledger entry together; an
     exception, or a lost lease, rolls all of it back.
@@ -116,8 +116,8 @@ class Transaction(Protocol):
     ) -> bool | None: ...
 
 
-Begin = Callable[["Job", Any, "IsolationLevel | None"], Transaction]
-"""The worker's way to lend its connections to `job.transaction`."""
+Begin = Callable[["Job", Any, "IsolationLevel | None"], CompletionBlock]
+"""The worker's way to lend its connections to `job.complete`."""
 
 SEED_BYTES: Final = 8
 
@@ -215,19 +215,19 @@ class Job(msgspec.Struct, eq=False, gc=False):
         namespace = UUID(bytes=self._key_seed + self.id.to_bytes(8, "big", signed=True))
         return str(uuid5(namespace, name))
 
-    def transaction(self, result: Any = None, isolation: "IsolationLevel | None" = None) -> Transaction:
+    def complete(self, result: Any = None, isolation: "IsolationLevel | None" = None) -> CompletionBlock:
         """Commit the handler's rows, the job's success and its ledger entry together, or not at all.
 
         Use it with `with` in a plain handler and with `async with` in an async one:
 
-            async with job.transaction(result=intent) as conn:
+            async with job.complete(result=intent) as conn:
                 await conn.execute("update orders set paid = true where id = %s", [order_id])
 
         If the lease was lost, everything rolls back and `LeaseLost` is raised at the block's end.
         """
         if self._begin is None:
             raise FaultlineError(
-                "job.transaction() needs the worker that runs the job; this Job was made by hand. "
+                "job.complete() needs the worker that runs the job; this Job was made by hand. "
                 "Run the handler in a worker; `faultline worker --until-empty` is one for tests"
             )
         return self._begin(self, result, isolation)

@@ -56,7 +56,7 @@ class TaskSpec:
     run: Run | None = None
     """None becomes `loop` for an async handler and `thread` for a plain one."""
     transaction: bool = False
-    """The handler needs `job.transaction`: a worker without a DSN that serves its queue refuses to start."""
+    """The handler needs `job.complete`: a worker without a DSN that serves its queue refuses to start."""
 
     def __post_init__(self) -> None:
         check_task_name(self.name)

@@ -200,7 +200,7 @@ def test_a_plain_handler_is_inside_its_span_and_a_commit_is_an_event_of_it(app, 
     @app.task
     def spend(job: Job) -> None:
         seen.append(trace.get_current_span().get_span_context().span_id)
-        with job.transaction():
+        with job.complete():
             pass
 
     spend.enqueue()

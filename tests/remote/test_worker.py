@@ -111,7 +111,7 @@ def test_a_handler_in_a_child_process_works_too(store, served):
 
 
 async def spend(job: Job) -> None:
-    async with job.transaction(result="spent") as conn:
+    async with job.complete(result="spent") as conn:
         await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
 
 

@@ -299,5 +299,5 @@ def test_a_claim_that_is_planned_again_reads_the_same_pages(store, clock, databa
         other.execute(event)
         after = active_pages(pages_touched_by_a_claim(db))
 
-        # A page more or less is not a plan: it tells whether a full page was pruned before the claim's update.
+        # A page more or less is no other plan: a full page may be pruned before the claim's update.
         assert max(before, after) < 12

@@ -34,14 +34,14 @@ async def awaited(order_id: int, note: str = "") -> str:
 
 @app.task
 def with_job(job: Job, order_id: int, note: str = "") -> str:
-    with job.transaction(result="x") as conn:
+    with job.complete(result="x") as conn:
         assert_type(conn, Connection[Any])
     return note
 
 
 @app.task(queue="billing", priority=-5, max_attempts=5, timeout=timedelta(minutes=1), name="shop.charge")
 async def charge(job: Job, order: Order, *, note: str = "") -> int:
-    async with job.transaction() as conn:
+    async with job.complete() as conn:
         assert_type(conn, AsyncConnection[Any])
     return 1
 

@@ -202,7 +202,7 @@ def write(job: Job, then: str = "", isolation: int | None = None) -> str | None:
         ChildAttempt.__setattr__ = _die_when(AttemptPhase.COMMITTED)  # type: ignore[method-assign]
     elif then == "die asked":
         ChildAttempt.__setattr__ = _die_when(AttemptPhase.COMMITTING)  # type: ignore[method-assign]
-    with job.transaction(result="committed", isolation=level) as conn:
+    with job.complete(result="committed", isolation=level) as conn:
         conn.execute(INSERT, [job.id, job.token, "written"])
         if then == "steal":
             take_away(job)
@@ -220,7 +220,7 @@ def write(job: Job, then: str = "", isolation: int | None = None) -> str | None:
 
 @app.task(run="process")
 async def write_async(job: Job, then: str = "") -> None:
-    async with job.transaction(result="committed") as conn:
+    async with job.complete(result="committed") as conn:
         await conn.execute(INSERT, [job.id, job.token, "written"])
         if then == "steal":
             await asyncio.to_thread(take_away, job)
@@ -253,7 +253,7 @@ def leave_behind(job: Job) -> str:
 
     def late() -> None:
         try:
-            with job.transaction(result="late") as conn:
+            with job.complete(result="late") as conn:
                 conn.execute(INSERT, [job.id, job.token, "late"])
                 inside.set()
                 time.sleep(1)
@@ -296,7 +296,7 @@ class Shop:
 @app.task(run="process")
 def touch(job: Job) -> None:
     """Nothing but a transaction: where there is no database it cannot even begin."""
-    with job.transaction() as conn:
+    with job.complete() as conn:
         conn.execute("select 1")
 
 

@@ -26,7 +26,7 @@ async def in_a_query(job: Job, place: str) -> None:
     if _began_before(place):
         return
     try:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             _note(place, "in")
             await conn.execute("select pg_sleep(%s)", [SECONDS])
     finally:
@@ -38,7 +38,7 @@ async def between_queries(job: Job, place: str) -> None:
     if _began_before(place):
         return
     try:
-        async with job.transaction() as conn, conn.transaction():
+        async with job.complete() as conn, conn.transaction():
             await conn.execute("select 1")
             _note(place, "in")
             await asyncio.sleep(SECONDS)
@@ -50,7 +50,7 @@ def in_a_query_plainly(job: Job, place: str) -> None:
     if _began_before(place):
         return
     try:
-        with job.transaction() as conn:
+        with job.complete() as conn:
             _note(place, "in")
             conn.execute("select pg_sleep(%s)", [SECONDS])
     finally:
@@ -61,7 +61,7 @@ def between_queries_plainly(job: Job, place: str) -> None:
     if _began_before(place):
         return
     try:
-        with job.transaction() as conn, conn.transaction():
+        with job.complete() as conn, conn.transaction():
             conn.execute("select 1")
             _note(place, "in")
             job.wait_lost(SECONDS)

@@ -59,7 +59,7 @@ async def backtrack(job: Job, letters: int) -> str:
 
 async def spend(job: Job, said: str) -> None:
     note(job, "began")
-    async with job.transaction(result=said) as conn:
+    async with job.complete(result=said) as conn:
         await conn.execute(
             "insert into effects (job_id, token, said) values (%s, %s, %s)", [job.id, job.token, said]
         )

@@ -90,21 +90,21 @@ async def never_alone(job: Job) -> None:
 async def innocent(job: Job) -> None:
     note(job, os.getpid())
     await asyncio.sleep(0.05)
-    async with job.transaction(result="done") as conn:
+    async with job.complete(result="done") as conn:
         await conn.execute(INSERT, [job.id, job.token, "innocent"])
 
 
 @app.task
 def innocent_in_thread(job: Job) -> None:
     note(job, os.getpid())
-    with job.transaction(result="done") as conn:
+    with job.complete(result="done") as conn:
         conn.execute(INSERT, [job.id, job.token, "innocent"])
 
 
 @app.task(run="process")
 def innocent_in_process(job: Job) -> None:
     note(job, os.getpid())
-    with job.transaction(result="done") as conn:
+    with job.complete(result="done") as conn:
         conn.execute(INSERT, [job.id, job.token, "innocent"])
 
 

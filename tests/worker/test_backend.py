@@ -38,12 +38,12 @@ class NoLoans(PostgresBackend):
 
 
 async def spend(job: Job) -> None:
-    async with job.transaction() as conn:
+    async with job.complete() as conn:
         await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
 
 
 def spend_in_thread(job: Job) -> None:
-    with job.transaction() as conn:
+    with job.complete() as conn:
         conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
 
 
@@ -58,7 +58,7 @@ def test_job_transaction_without_a_database_costs_no_attempt_and_is_told_with_th
     for job in jobs:
         assert outcomes(store, job) == ["snoozed"]
         assert store.run(calls.get(job)).attempt == 0
-    (told,) = [record.getMessage() for record in caplog.records if "job.transaction()" in record.getMessage()]
+    (told,) = [record.getMessage() for record in caplog.records if "job.complete()" in record.getMessage()]
     assert handler.__name__ in told
     assert "--dsn" in told
 
@@ -76,7 +76,7 @@ def test_the_worker_itself_opens_no_connection():
 
 
 def test_only_the_backend_calls_the_database_for_a_worker():
-    """Its verbs are what a server answers too. Apart from it: job.transaction, and the pacemaker."""
+    """Its verbs are what a server answers too. Apart from it: job.complete, and the pacemaker."""
     package = Path(module.__file__).parent
     callers = {
         str(path.relative_to(package))
@@ -159,4 +159,4 @@ def test_a_task_that_seems_to_need_a_database_is_told_at_the_start(database, cap
     Worker(registry(spend), Settings(), WorkerConfig(), backend=NoLoans(Settings(dsn=database)))
 
     (told,) = [record for record in caplog.records if record.name == "faultline.worker"]
-    assert "task spend: job.transaction() seems to be used" in told.getMessage()
+    assert "task spend: job.complete() seems to be used" in told.getMessage()

@@ -21,7 +21,7 @@ def writes(request: pytest.FixtureRequest) -> Any:
 
     async def write(job: Job) -> None:
         try:
-            async with job.transaction(result="done") as conn:
+            async with job.complete(result="done") as conn:
                 await conn.execute(INSERT, [job.id, job.token])
         except BaseException as error:
             raised.append(error)
@@ -29,7 +29,7 @@ def writes(request: pytest.FixtureRequest) -> Any:
 
     def write_in_thread(job: Job) -> None:
         try:
-            with job.transaction(result="done") as conn:
+            with job.complete(result="done") as conn:
                 conn.execute(INSERT, [job.id, job.token])
         except BaseException as error:
             raised.append(error)

@@ -1,4 +1,4 @@
-"""job.transaction in a child: fenced as everywhere, and the worker knows of the commit whatever dies."""
+"""job.complete in a child: fenced as everywhere, and the worker knows of the commit whatever dies."""
 
 import asyncio
 import json

@@ -30,7 +30,7 @@ def test_a_cancelled_job_stops_at_the_next_beat_and_commits_nothing(database, st
         except asyncio.CancelledError:
             assert job.lost
             ended.set()
-            async with job.transaction() as conn:  # it tries, all the same
+            async with job.complete() as conn:  # it tries, all the same
                 await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
 
     job = enqueue(store, task="work")
@@ -51,7 +51,7 @@ def test_a_cancelled_job_in_a_thread_finds_itself_lost(database, store):
     def work(job: Job) -> None:
         seen.append("begun")
         seen.append(job.wait_lost(30))
-        with pytest.raises(LeaseLost), job.transaction():
+        with pytest.raises(LeaseLost), job.complete():
             pass
         seen.append("refused")
 

@@ -126,7 +126,7 @@ def test_jobs_that_commit_meanwhile_are_given_back(database, store, proxy, caplo
         begun.append(job.attempt)
         if len(begun) == 1:
             await asyncio.to_thread(proxy.close_way)
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
 
     job = enqueue(store, task="write", max_attempts=1)

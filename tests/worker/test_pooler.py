@@ -85,7 +85,7 @@ def test_it_works_behind_pgbouncer_in_transaction_mode(bouncer, database, store,
     caplog.set_level(logging.INFO)
 
     async def write(job: Job) -> None:
-        async with job.transaction(result=job.id) as conn:
+        async with job.complete(result=job.id) as conn:
             await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
             await asyncio.sleep(0)
 
@@ -140,12 +140,12 @@ def test_behind_a_pooler_a_handler_leaves_nothing_in_the_session_it_was_lent(
     execute(database, "create table doubts (n int references sure deferrable initially deferred)")
 
     async def in_loop(job: Job) -> None:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             await conn.execute(LEAVE)
             await conn.execute(f"reset role; {then}")
 
     def in_thread(job: Job) -> None:
-        with job.transaction() as conn:
+        with job.complete() as conn:
             conn.execute(LEAVE)
             conn.execute(f"reset role; {then}")
 
@@ -170,7 +170,7 @@ def test_what_is_deferred_to_the_commit_still_sees_the_handlers_own_settings(bou
     )
 
     async def write(job: Job) -> None:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             await conn.execute("set local shop.tenant = 7")
             await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
 
@@ -187,12 +187,12 @@ def test_what_a_handler_set_ends_with_its_transaction_where_sessions_are_shared(
     seen = []
 
     async def in_loop(job: Job) -> None:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             seen.append(await (await conn.execute(LOOK)).fetchone())
             await conn.execute(LEAVE)
 
     def in_thread(job: Job) -> None:
-        with job.transaction() as conn:
+        with job.complete() as conn:
             seen.append(conn.execute(LOOK).fetchone())
             conn.execute(LEAVE)
 

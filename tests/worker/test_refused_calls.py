@@ -314,12 +314,12 @@ def test_a_transaction_whose_success_cannot_be_recorded_has_not_failed(
 
     async def write(job: Job) -> None:
         runs.append(job.attempt)
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
 
     def write_plainly(job: Job) -> None:
         runs.append(job.attempt)
-        with job.transaction() as conn:
+        with job.complete() as conn:
             conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
 
     execute(database, f"revoke execute on function faultline.complete from {group}")
@@ -342,7 +342,7 @@ def test_no_class_of_error_makes_a_transaction_that_cannot_be_recorded_fail(data
     refusing = Refusing(database, "complete")
 
     async def write(job: Job) -> None:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             await conn.execute("insert into effects (job_id, token) values (%s, %s)", [job.id, job.token])
 
     with working(database, write):
@@ -361,7 +361,7 @@ def test_a_role_that_a_handler_took_is_the_handlers_own_failure(database, store,
     execute(database, f"grant {other} to {name}")
 
     async def changes(job: Job) -> None:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             await conn.execute(f"set local role {other}")
 
     job = enqueue(store, task="changes", max_attempts=1)

@@ -1,4 +1,4 @@
-"""job.transaction: the handler's rows, the success and the ledger entry, together or not at all."""
+"""job.complete: the handler's rows, the success and the ledger entry, together or not at all."""
 
 import asyncio
 import contextlib
@@ -43,14 +43,14 @@ def writing(request: pytest.FixtureRequest) -> Any:
         isolation=None,
     ):
         async def write(job: Job) -> Any:
-            async with job.transaction(result=result, isolation=isolation) as conn:
+            async with job.complete(result=result, isolation=isolation) as conn:
                 await conn.execute(INSERT, [job.id, job.token, "written"])
                 await asyncio.to_thread(before_the_end, job, conn)
             after(job)
             return returns
 
         def write_in_thread(job: Job) -> Any:
-            with job.transaction(result=result, isolation=isolation) as conn:
+            with job.complete(result=result, isolation=isolation) as conn:
                 conn.execute(INSERT, [job.id, job.token, "written"])
                 before_the_end(job, conn)
             after(job)
@@ -114,7 +114,7 @@ def test_a_loss_swallowed_in_a_savepoint_is_raised_at_the_blocks_end(database, s
 
     async def swallow(job: Job) -> None:
         try:
-            async with job.transaction() as conn:
+            async with job.complete() as conn:
                 await conn.execute(INSERT, [job.id, job.token, "written"])
                 await asyncio.to_thread(steal, database, job.id)
                 with contextlib.suppress(psycopg.Error):
@@ -142,7 +142,7 @@ def test_a_handler_that_swallows_the_loss_altogether_does_not_succeed(database, 
 
     def swallow(job: Job) -> str:
         attempts.append(job.token)
-        with contextlib.suppress(LeaseLost), job.transaction(result="done") as conn:
+        with contextlib.suppress(LeaseLost), job.complete(result="done") as conn:
             conn.execute(INSERT, [job.id, job.token, "written"])
             if len(attempts) == 1:
                 (attempt,) = workers[0].worker._state.running
@@ -195,11 +195,11 @@ def test_isolation_and_row_factory_are_the_blocks_own(database, store):
     seen = []
 
     async def first(job: Job) -> None:
-        async with job.transaction(isolation=IsolationLevel.SERIALIZABLE) as conn:
+        async with job.complete(isolation=IsolationLevel.SERIALIZABLE) as conn:
             conn.row_factory = dict_row
 
     async def second(job: Job) -> None:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             row = await (await conn.execute("select current_setting('transaction_isolation')")).fetchone()
             seen.append(row)
 
@@ -217,7 +217,7 @@ def test_a_job_commits_once(database, store, writing):
 
     def again(job: Job) -> None:
         try:
-            job.transaction()
+            job.complete()
         except AlreadySettled as error:
             raised.append(error)
 
@@ -237,7 +237,7 @@ def test_a_value_returned_after_the_block_is_reported_and_the_committed_result_s
     drain(database, writing(returns="too late"))
 
     assert store.run(calls.get(job)).result == "done"
-    assert any("returned a value after job.transaction()" in record.message for record in caplog.records)
+    assert any("returned a value after job.complete()" in record.message for record in caplog.records)
 
 
 @pytest.mark.parametrize("word", [Snooze(timedelta(hours=1)), Cancel(), Dead("why")])
@@ -250,7 +250,7 @@ def test_a_word_returned_from_the_block_is_reported_as_one_that_came_too_late(
 
     assert outcomes(store, job) == ["succeeded"]
     assert any(
-        f"said {type(word).__name__} after job.transaction() had settled it" in record.message
+        f"said {type(word).__name__} after job.complete() had settled it" in record.message
         and "raise it inside the block" in record.message
         for record in caplog.records
     )
@@ -274,10 +274,10 @@ def test_an_error_after_the_block_is_reported_and_the_success_stays(database, st
 def test_a_block_that_rolled_back_may_be_tried_again_in_the_same_attempt(database, store):
     async def twice(job: Job) -> None:
         with contextlib.suppress(ValueError):
-            async with job.transaction() as conn:
+            async with job.complete() as conn:
                 await conn.execute(INSERT, [job.id, job.token, "first"])
                 raise ValueError
-        async with job.transaction(result=2) as conn:
+        async with job.complete(result=2) as conn:
             await conn.execute(INSERT, [job.id, job.token, "second"])
 
     job = enqueue(store, task="twice")
@@ -303,14 +303,14 @@ def test_each_kind_of_handler_is_told_its_own_kind_of_block(database, store):
 
     async def wrong(job: Job) -> None:
         try:
-            with job.transaction():
+            with job.complete():
                 pass
         except SyncInAsync as error:
             raised["with in the loop"] = error
 
     def wrong_in_thread(job: Job) -> None:
         async def enter() -> None:
-            async with job.transaction():
+            async with job.complete():
                 pass
 
         try:
@@ -331,7 +331,7 @@ def test_many_threads_may_commit_at_once(database, store):
     """Each finds its own lease among those of the worker, while the others come and go."""
 
     def write(job: Job) -> None:
-        with job.transaction(result=job.id) as conn:
+        with job.complete(result=job.id) as conn:
             conn.execute(INSERT, [job.id, job.token, str(job.id)])
 
     ids = store.run(calls.enqueue_many([new_job(task="write", max_attempts=1)] * 300))
@@ -386,7 +386,7 @@ def test_a_connection_used_after_its_block_reaches_no_other_jobs_transaction(dat
     has_it, tried = asyncio.Event(), asyncio.Event()
 
     async def leaks(job: Job) -> None:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             cursor = conn.cursor()
             sessions.append(conn.info.backend_pid)
         await has_it.wait()
@@ -399,7 +399,7 @@ def test_a_connection_used_after_its_block_reaches_no_other_jobs_transaction(dat
         tried.set()
 
     async def goes_on(job: Job) -> None:
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             if conn.info.backend_pid == sessions[0]:
                 has_it.set()
             await tried.wait()
@@ -422,7 +422,7 @@ def test_a_connection_used_after_its_block_in_a_thread_reaches_no_other_jobs_tra
     has_it, tried = threading.Event(), threading.Event()
 
     def leaks(job: Job) -> None:
-        with job.transaction() as conn:
+        with job.complete() as conn:
             cursor = conn.cursor()
             sessions.append(conn.info.backend_pid)
         has_it.wait(30)
@@ -435,7 +435,7 @@ def test_a_connection_used_after_its_block_in_a_thread_reaches_no_other_jobs_tra
         tried.set()
 
     def goes_on(job: Job) -> None:
-        with job.transaction() as conn:
+        with job.complete() as conn:
             if conn.info.backend_pid == sessions[0]:
                 has_it.set()
             tried.wait(30)
@@ -460,7 +460,7 @@ def test_a_task_that_writes_on_behind_the_block_is_refused(database, store):
             for _ in range(10_000):
                 await conn.execute(INSERT, [job.id, job.token, "by the task"])
 
-        async with job.transaction() as conn:
+        async with job.complete() as conn:
             task = asyncio.create_task(write_on())
             await asyncio.sleep(0.05)
         try:

@@ -105,7 +105,7 @@ def commits(request, proxy):
         if not raised:
             proxy.cut("COMMIT", "before")
         try:
-            async with job.transaction() as conn:
+            async with job.complete() as conn:
                 await conn.execute(sql, [job.id, job.token])
         except OutcomeUnknown as error:
             raised.append(error)
@@ -115,7 +115,7 @@ def commits(request, proxy):
         if not raised:
             proxy.cut("COMMIT", "before")
         try:
-            with job.transaction() as conn:
+            with job.complete() as conn:
                 conn.execute(sql, [job.id, job.token])
         except OutcomeUnknown as error:
             raised.append(error)

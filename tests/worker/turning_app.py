@@ -30,7 +30,7 @@ class Wrapped(Exception):
 
 
 def _write(job: Job, then: str) -> None:
-    with job.transaction(result="done") as conn:
+    with job.complete(result="done") as conn:
         if then == "forbid":
             conn.execute("set transaction read only")
         try:
@@ -42,7 +42,7 @@ def _write(job: Job, then: str) -> None:
 
 
 async def _write_async(job: Job, then: str) -> None:
-    async with job.transaction(result="done") as conn:
+    async with job.complete(result="done") as conn:
         if then == "forbid":
             await conn.execute("set transaction read only")
         try:

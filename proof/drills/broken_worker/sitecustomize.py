@@ -6,7 +6,7 @@ from typing import Any
 
 
 def effects_apart() -> None:
-    """job.transaction lends a connection that commits every statement by itself."""
+    """job.complete lends a connection that commits every statement by itself."""
     from faultline.worker.transactions.transaction import WorkTransaction
 
     enter = WorkTransaction.__enter__

@@ -54,7 +54,7 @@ def _returned(handler: Callable[..., Any]) -> Any:
 def _usable(hint: Any) -> Any:
     """The annotation without the outcomes that a handler may return; Any if JSON cannot hold it.
 
-    Any for None too: a handler that settles by `job.transaction(result=...)` returns nothing itself.
+    Any for None too: a handler that settles by `job.complete(result=...)` returns nothing itself.
     """
     if hint in HANDLER_OUTCOMES or hint is NoneType:
         return Any

@@ -89,7 +89,7 @@ _ALL: Final = (
     Metric("worker_outage_seconds", "gauge", "How long the database has been away from this worker; 0 while it is there.", together="max"),
     Metric("loop_blocked_seconds", "counter", "Time for which a handler kept the event loop from turning, where that was over a second.",
            ("task",)),
-    Metric("pool_connections", "gauge", "Connections for job.transaction, by pool (threads, loop) and state (lent, idle).", ("pool", "state")),
+    Metric("pool_connections", "gauge", "Connections for job.complete, by pool (threads, loop) and state (lent, idle).", ("pool", "state")),
     Metric("pacemaker_beats", "counter", "Calls the pacemaker made, by answer: ok, failed.", ("answer",)),
     Metric("pacemaker_beat_age_seconds", "gauge", "Time since a pacemaker's call last went well.", together="max"),
     Metric("pacemaker_restarts", "counter", "Pacemakers that ended and were replaced."),

@@ -35,7 +35,7 @@ BUSY_PAUSE: Final = 0.05
 class RemoteBackend:
     """A server, or any of its replicas: one stream for all verbs, and another channel for the pacemaker.
 
-    The settings hold the database's address, which only job.transaction needs.
+    The settings hold the database's address, which only job.complete needs.
 
     >>> backend = RemoteBackend(ServerAddress.read("grpc://localhost:8001"), Settings())
     >>> backend.peer_name, backend.pacemaker().module

@@ -20,7 +20,8 @@ from faultline.watchdog.clock_steps import Steps, steady
 log = logging.getLogger("faultline.watchdog")
 
 ChoreName = Literal[
-    "reap", "promote", "rescue", "floors", "partitions", "quarantine", "quiet_lanes", "prune", "drop_partitions",
+    "reap", "promote", "rescue", "floors", "partitions", "quarantine", "quiet_lanes", "prune",
+    "drop_partitions",
 ]  # fmt: skip
 
 CHORES: Final[tuple[ChoreName, ...]] = get_args(ChoreName)

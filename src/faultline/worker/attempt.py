@@ -43,7 +43,7 @@ LOST_SHARE: Final = 0.25
 
 
 class AttemptPhase(StrEnum):
-    """How far an attempt has come with its job.transaction; one without stays at its work."""
+    """How far an attempt has come with its job.complete; one without stays at its work."""
 
     WORKING = "working"
     IN_TRANSACTION = "in_transaction"
@@ -120,9 +120,9 @@ class Attempt(msgspec.Struct, eq=False):
     fenced: bool = False
     """True while its own transaction holds its row's lock: no heartbeat renews it, and no reaper takes it."""
     lost: LeaseLost | None = None
-    """What job.transaction was refused with: it stands, even when the handler swallowed it."""
+    """What job.complete was refused with: it stands, even when the handler swallowed it."""
     cut: Callable[[], None] | None = None
-    """Ends the connection of its open job.transaction, at once and without a word to the server."""
+    """Ends the connection of its open job.complete, at once and without a word to the server."""
     span: Processing | None = None
     """The span of its handler, where a tracer is installed."""
     ran_for: float | None = None

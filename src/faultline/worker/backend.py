@@ -151,7 +151,7 @@ class Backend(Protocol):
     def transaction_pools(
         self, lease_table: LeaseTable, config: WorkerConfig, loop: AbstractEventLoop
     ) -> TransactionPools:
-        """The connections that handlers borrow in job.transaction."""
+        """The connections that handlers borrow in job.complete."""
         ...
 
     async def close(self) -> None: ...

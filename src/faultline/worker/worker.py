@@ -15,7 +15,7 @@ from faultline import failpoints
 from faultline.config import Settings, WorkerConfig
 from faultline.durations import format_duration
 from faultline.errors import LeaseLost
-from faultline.job import Job, Transaction
+from faultline.job import CompletionBlock, Job
 from faultline.store.driver.listen import Wakes
 from faultline.store.driver.notifications import cancelled_in
 from faultline.task import Registry
@@ -62,7 +62,7 @@ class Worker:
     """Runs the jobs of one app.
 
     Its backend is the database, or a server that stands before it. Connections to a database: three of the
-    backend, one of the pacemaker, and one for each job.transaction.
+    backend, one of the pacemaker, and one for each job.complete.
     """
 
     def __init__(
@@ -164,8 +164,8 @@ class Worker:
 
         return ChildPool(self.config, self.settings, places, self._state.lease_table, ask, most)
 
-    def _begin(self, job: Job, result: Any, isolation: IsolationLevel | None) -> Transaction:
-        """What job.transaction() calls, in the loop or in a thread: a block of its attempt."""
+    def _begin(self, job: Job, result: Any, isolation: IsolationLevel | None) -> CompletionBlock:
+        """What job.complete() calls, in the loop or in a thread: a block of its attempt."""
         attempt = job._attempt
         if attempt is None:  # its handler was told to stop, and goes on
             raise LeaseLost(job.id, job.token, None, "not_renewed")

@@ -1,6 +1,6 @@
 """The worker's own tests, once more over a server: what they say of a worker is true of this one too.
 
-With a DSN beside it, as handlers that use job.transaction need one.
+With a DSN beside it, as handlers that use job.complete need one.
 """
 
 import inspect

@@ -27,7 +27,7 @@ log = logging.getLogger("faultline.worker")
 
 
 def settings_beside(terminal: Terminal, app: "Faultline") -> Settings:
-    """For a worker that works over a server: a DSN is not needed, and used for job.transaction if given."""
+    """For a worker that works over a server: a DSN is not needed, and used for job.complete if given."""
     if terminal.dsn is not None:
         app.connect_to(terminal.dsn)
     return app.settings
@@ -129,7 +129,7 @@ def command(
     Exits with 0 when all it held is settled, 1 when something could not be, 3 when its threads are all stuck.
     With --processes the worst of these counts, and a worker process that dies is started again.
 
-    With --server it needs no database: only job.transaction() does, and has one if --dsn is given as well.
+    With --server it needs no database: only job.complete() does, and has one if --dsn is given as well.
     """
     wanted = WorkerOptions(**asked)
     if processes > 1 or supervised is not None:

@@ -1,4 +1,4 @@
-"""The work that drills play with: a small app whose handlers write effect rows through `job.transaction`."""
+"""The work that drills play with: a small app whose handlers write effect rows through `job.complete`."""
 
 import asyncio
 import ctypes
@@ -31,7 +31,7 @@ gates = StdinBarriers()
 def transfer(job: Job, amount: int) -> None:
     """Move money: two rows that belong together, then the barrier of this attempt, then the commit."""
     try:
-        with job.transaction(result={"moved": amount}) as conn:
+        with job.complete(result={"moved": amount}) as conn:
             conn.execute(EFFECT, [job.id, job.token, me, f"debit {amount}"])
             emit("half_written", job_id=job.id, token=job.token, worker=me, attempt=job.attempt)
             pass_through(conn, f"half of job {job.id}")
@@ -49,7 +49,7 @@ def transfer(job: Job, amount: int) -> None:
 # Never alone in a child: the drill speaks to the worker's own process, and could not let a child go on.
 @app.task(max_attempts=5, max_crashes=None)
 def remit(job: Job, amount: int) -> dict[str, list[list[str | int]]]:
-    """The same where there is no job.transaction: the two rows are the result, recorded with the success."""
+    """The same where there is no job.complete: the two rows are the result, recorded with the success."""
     emit("at_barrier", job_id=job.id, token=job.token, worker=me, attempt=job.attempt)
     gates.pass_through(f"attempt {job.attempt}")
     return {"rows": [[job.token, me, f"debit {amount}"], [job.token, me, f"credit {amount}"]]}
@@ -58,7 +58,7 @@ def remit(job: Job, amount: int) -> dict[str, list[list[str | int]]]:
 @app.task(max_attempts=10, retry=Constant(timedelta(0)))
 def detonate(job: Job) -> None:
     """Poison: a segmentation fault kills the process that runs it, as a bad extension would do."""
-    with job.transaction() as conn:
+    with job.complete() as conn:
         conn.execute(EFFECT, [job.id, job.token, me, "never to be seen"])
         emit("at_barrier", job_id=job.id, token=job.token, worker=me, attempt=job.attempt)
         pass_through(conn, "detonation")
@@ -72,6 +72,6 @@ async def send_receipt(job: Job, order: int) -> None:
     await asyncio.sleep(0.03)
     if job.attempt == 1 and order % FLAKY_EVERY == 0:
         raise ConnectionError("the mail server hung up")
-    async with job.transaction(result={"order": order}) as conn:
+    async with job.complete(result={"order": order}) as conn:
         await conn.execute(EFFECT, [job.id, job.token, me, "receipt"])
         await conn.execute(SAY_COMMITTED, [f"{me}/{job.token}"])

@@ -63,7 +63,7 @@ class UnservedTasks:
         task, queue = attempt.job.task, attempt.job.queue
         if getattr(outcome, "reason", "").startswith(NO_DATABASE) and self._seldom.allows(f"database {task}"):
             log.warning(
-                "task %s uses job.transaction(), and this worker has no DSN; its jobs are left to other "
+                "task %s uses job.complete(), and this worker has no DSN; its jobs are left to other "
                 "workers of queue %s, no attempt is counted: give this one --dsn (FAULTLINE_DSN), or a queue "
                 "without such tasks", task, queue,
             )  # fmt: skip
@@ -75,13 +75,13 @@ def check_needs(tasks: Registry, queues: Iterable[str]) -> None:
     needs = sorted(spec.name for spec in served if spec.transaction)
     if needs:
         raise ConfigError(
-            f"{_named(needs)}: transaction=True, so job.transaction() is needed, and this worker has no DSN; "
+            f"{_named(needs)}: transaction=True, so job.complete() is needed, and this worker has no DSN; "
             "nothing was started: give it --dsn (FAULTLINE_DSN) beside --server, or queues without them"
         )
-    seems = sorted(spec.name for spec in served if _mentions_transaction(spec))
+    seems = sorted(spec.name for spec in served if _mentions_complete(spec))
     if seems:
         log.warning(
-            "%s: job.transaction() seems to be used, and this worker has no DSN, so such jobs are left to "
+            "%s: job.complete() seems to be used, and this worker has no DSN, so such jobs are left to "
             "other workers; give it --dsn (FAULTLINE_DSN), or queues without them", _named(seems),
         )  # fmt: skip
 
@@ -93,9 +93,9 @@ def _is_name(task: str) -> bool:
         return False
 
 
-def _mentions_transaction(spec: TaskSpec) -> bool:
+def _mentions_complete(spec: TaskSpec) -> bool:
     code: Any = getattr(spec.handler, "__code__", None)
-    return spec.takes_job and code is not None and "transaction" in code.co_names
+    return spec.takes_job and code is not None and "complete" in code.co_names
 
 
 def _named(names: list[str]) -> str:

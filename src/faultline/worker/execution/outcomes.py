@@ -26,7 +26,7 @@ log = logging.getLogger("faultline.worker")
 
 NOTHING: Final = Done(None)
 
-NO_DATABASE = "this worker has no DSN, which job.transaction() needs; left for one that has: "
+NO_DATABASE = "this worker has no DSN, which job.complete() needs; left for one that has: "
 UNFIT_PAUSE = timedelta(seconds=30)
 """How long a job waits that this worker cannot run though it knows its task."""
 STILL_RUNNING_PAUSE = timedelta(seconds=1)
@@ -52,7 +52,7 @@ def returned(attempt: Attempt, value: Any) -> Outcome | LeaseLost | None:
         return after_refusal(attempt.lost)
     if attempt.phase is not WORKING and attempt.phase in BLOCK_OPEN:
         # Its rows are not committed yet: a success recorded now would be one without them.
-        raise TransactionOpen("the handler returned while its job.transaction() was still open; await it")
+        raise TransactionOpen("the handler returned while its job.complete() was still open; await it")
     if value is None:
         return NOTHING
     return value if isinstance(value, HANDLER_OUTCOMES) else Done(encode_result(value, attempt.job.task))
@@ -62,7 +62,7 @@ def raised(attempt: Attempt, error: BaseException) -> Outcome | LeaseLost | None
     """What a handler raised, as an outcome."""
     if attempt.phase is COMMITTED:
         log.error(
-            "job %d (%s) raised after job.transaction() had settled it; its success stands: %s",
+            "job %d (%s) raised after job.complete() had settled it; its success stands: %s",
             attempt.job.id, attempt.job.task, describe_error(error),
         )  # fmt: skip
         return None
@@ -145,7 +145,7 @@ def put_off(pause: timedelta, reason: str) -> Snooze:
 
 
 def after_refusal(lost: LeaseLost) -> Outcome | LeaseLost:
-    """job.transaction was refused: by the fence, to be recorded, or by our own deadline before it."""
+    """job.complete was refused: by the fence, to be recorded, or by our own deadline before it."""
     return given_back(NOT_RENEWED) if lost.reason == "not_renewed" else lost
 
 
@@ -177,10 +177,10 @@ def _already(attempt: Attempt, value: Any) -> FaultlineError:
     job = attempt.job
     if isinstance(value, HANDLER_OUTCOMES):
         return AlreadySettled(
-            f"job {job.id} ({job.task}) said {type(value).__name__} after job.transaction() had settled it; "
+            f"job {job.id} ({job.task}) said {type(value).__name__} after job.complete() had settled it; "
             "its success stands: say it before the block, or raise it inside the block, which rolls it back"
         )
     return AlreadySettled(
-        f"job {job.id} ({job.task}) returned a value after job.transaction() had settled it; the "
-        "committed result stays: pass it as job.transaction(result=...) and return nothing"
+        f"job {job.id} ({job.task}) returned a value after job.complete() had settled it; the "
+        "committed result stays: pass it as job.complete(result=...) and return nothing"
     )

@@ -1,4 +1,4 @@
-"""A job in a child's hand: as in the worker's, and what job.transaction comes to is told to the worker."""
+"""A job in a child's hand: as in the worker's, and what job.complete comes to is told to the worker."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from psycopg import IsolationLevel
 
 from faultline.errors import LeaseLost
-from faultline.job import Job, Transaction
+from faultline.job import CompletionBlock, Job
 from faultline.task import TaskSpec
 from faultline.worker.attempt import Attempt, StopReason
 from faultline.worker.heartbeat.lease_table import LeaseTable
@@ -38,7 +38,7 @@ class ParentChannel(Protocol):
 
 
 class ConnectionPools:
-    """The connections of one child, made when a handler first uses job.transaction."""
+    """The connections of one child, made when a handler first uses job.complete."""
 
     def __init__(self, dsn: str | None, pooler: str, loop: asyncio.AbstractEventLoop) -> None:
         self._dsn = dsn
@@ -53,8 +53,8 @@ class ConnectionPools:
             *pools, self.lease_table, self._loop, os.getpid(), self._pooler != "transaction"
         )
 
-    def begin(self, job: Job, result: Any, isolation: IsolationLevel | None) -> Transaction:
-        """What job.transaction() calls."""
+    def begin(self, job: Job, result: Any, isolation: IsolationLevel | None) -> CompletionBlock:
+        """What job.complete() calls."""
         attempt = job._attempt
         if attempt is None or attempt.stopping is not None:
             raise LeaseLost(job.id, job.token, None, "not_renewed")

@@ -2,7 +2,7 @@
 
 worker to child    Greeting, then Begin a job; Left answers Ask, Stop says that the lease is gone
 child to worker    Ready, then for each job Began (or Unable, of a suspect), Ask and Now where it uses
-                   job.transaction, and Ended
+                   job.complete, and Ended
 """
 
 import struct
@@ -49,7 +49,7 @@ class ChildGreeting(ChildMessage, frozen=True):
 
 
 class AttemptStart(ChildMessage, frozen=True):
-    """Run one job. The claim id comes along: job.transaction commits in the child.
+    """Run one job. The claim id comes along: job.complete commits in the child.
 
     `turn` counts the jobs of this child; what is said of a job names it, since a thread that a handler
     left behind may speak while the next one runs.
@@ -151,7 +151,7 @@ class LeaseRefusal(msgspec.Struct, frozen=True):
 
 
 class TransactionPhase(ChildMessage, frozen=True):
-    """How far job.transaction has come."""
+    """How far job.complete has come."""
 
     turn: int
     phase: AttemptPhase

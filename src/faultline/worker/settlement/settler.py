@@ -98,7 +98,7 @@ class Settler:
         self._log = AttemptLog(worker)
 
     def take(self, attempt: Attempt, outcome: Outcome | LeaseLost | None) -> None:
-        """An attempt has ended. None: it is no longer ours, or job.transaction has already said it.
+        """An attempt has ended. None: it is no longer ours, or job.complete has already said it.
 
         LeaseLost: the fence refused it inside the handler, which is still to be recorded.
         """

@@ -1,1 +1,1 @@
-"""`job.transaction()`: the handler's rows and the success, together or not at all."""
+"""`job.complete()`: the handler's rows and the success, together or not at all."""

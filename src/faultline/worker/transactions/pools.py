@@ -1,4 +1,4 @@
-"""The pools that handlers borrow from in job.transaction; where there is no database, what says so."""
+"""The pools that handlers borrow from in job.complete; where there is no database, what says so."""
 
 import os
 from asyncio import AbstractEventLoop
@@ -32,7 +32,7 @@ def stores(dsn: str | None, pooler: str, *, threads: int, coroutines: int) -> tu
 
 def _no_database() -> NoDatabase:
     return NoDatabase(
-        "job.transaction() needs a connection to the database, and this worker knows a server only: give it "
+        "job.complete() needs a connection to the database, and this worker knows a server only: give it "
         "the DSN as well (--dsn or FAULTLINE_DSN), or have the handler return its result"
     )
 

@@ -1,4 +1,4 @@
-"""job.transaction: the handler's rows, the job's success and its ledger entry, together or not at all."""
+"""job.complete: the handler's rows, the job's success and its ledger entry, together or not at all."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What both forms of job.transaction share: whose turn it is, what a commit needs, what the rows tell."""
+"""What both forms of job.complete share: whose turn it is, what a commit needs, what the rows tell."""
 
 import asyncio
 import logging
@@ -68,7 +68,7 @@ class TransactionBase:
     ) -> None:
         if attempt.phase is AttemptPhase.COMMITTED:
             raise AlreadySettled(
-                f"job {attempt.job.id} was settled by an earlier job.transaction(); a job commits once"
+                f"job {attempt.job.id} was settled by an earlier job.complete(); a job commits once"
             )
         self._attempt = attempt
         self._pools = transaction_pools
@@ -93,7 +93,7 @@ class TransactionBase:
             job = self._attempt.job
             end_loan(
                 self._lent,
-                f"the connection that job.transaction() lent to job {job.id} ({job.task}) was used after the "
+                f"the connection that job.complete() lent to job {job.id} ({job.task}) was used after the "
                 "block had ended; nothing was sent. Write inside the block, or over a connection of your own",
             )
 
@@ -106,13 +106,11 @@ class TransactionBase:
         """One block at a time, in the process that holds the lease."""
         if os.getpid() != self._pools.pid:
             raise FaultlineError(
-                "job.transaction() was entered in a forked child, which has its parent's connections; "
+                "job.complete() was entered in a forked child, which has its parent's connections; "
                 "commit in the parent"
             )
         if self._attempt.phase in BLOCK_OPEN:
-            raise TransactionOpen(
-                f"job {self._attempt.job_id} has a job.transaction() open; a job commits once"
-            )
+            raise TransactionOpen(f"job {self._attempt.job_id} has a job.complete() open; a job commits once")
         self._before, self._attempt.phase = self._attempt.phase, AttemptPhase.IN_TRANSACTION
 
     def _leave_block(self) -> None:
@@ -134,7 +132,7 @@ class TransactionBase:
         if self._closed_by_hand or self._conn.info.transaction_status == TransactionStatus.IDLE:
             raise TransactionEnded(
                 "the handler itself ended the transaction it was lent, by COMMIT, ROLLBACK or close(); leave "
-                "that to job.transaction(), and use conn.transaction() for a savepoint"
+                "that to job.complete(), and use conn.transaction() for a savepoint"
             )
 
     def _check_deadline(self) -> None:
@@ -148,7 +146,7 @@ class TransactionBase:
         """A connection that broke inside the block is the database's failure, and is told as one."""
         if isinstance(error, psycopg.OperationalError) and self._conn.closed:
             raise ServerUnavailable(
-                f"the connection broke inside job.transaction(); nothing of it was committed: {error}"
+                f"the connection broke inside job.complete(); nothing of it was committed: {error}"
             ) from error
 
     def _may_be_the_servers(self, error: BaseException) -> bool:
@@ -159,7 +157,7 @@ class TransactionBase:
         """The server takes no writes any more: the attempt has not failed, and the session is left."""
         self._conn.refuses_writes = True
         return ReadOnlyServer(
-            "the server turned read-only inside job.transaction(); nothing of it was committed"
+            "the server turned read-only inside job.complete(); nothing of it was committed"
         )
 
     def _remember(self, error: BaseException) -> None:
@@ -195,11 +193,11 @@ class TransactionBase:
         """The database records no success at all just now: the attempt has not failed, it is given back."""
         if _seldom.allows(""):
             log.warning(
-                "the success of job %d (%s) could not be recorded, so its job.transaction() was rolled back; "
+                "the success of job %d (%s) could not be recorded, so its job.complete() was rolled back; "
                 "it is tried again: %s", self._attempt.job_id, self._attempt.job.task, told(refused),
             )  # fmt: skip
         return ServerUnavailable(
-            f"its success could not be recorded, so nothing of job.transaction() was committed: {refused}"
+            f"its success could not be recorded, so nothing of job.complete() was committed: {refused}"
         )
 
     def _give_up_if_late(self, trouble: Exception) -> None:
@@ -219,8 +217,8 @@ def check_loop(ours: asyncio.AbstractEventLoop | None) -> None:
     except RuntimeError:
         return
     if ours is None:
-        raise SyncInAsync("job.transaction() was entered by `with` in an async handler; use `async with`")
+        raise SyncInAsync("job.complete() was entered by `with` in an async handler; use `async with`")
     if running is not ours:
         raise FaultlineError(
-            "job.transaction() was entered by `async with` outside the worker's loop; use `with`"
+            "job.complete() was entered by `async with` outside the worker's loop; use `with`"
         )
