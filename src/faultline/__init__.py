@@ -25,14 +25,18 @@ if TYPE_CHECKING:
         BadName,
         FaultlineError,
         HandlerDied,
+        InSavepoint,
         JobCancelled,
         JobDead,
         JobNotFound,
         KeyConflict,
         LeaseLost,
+        NotCommitted,
+        NotInTransaction,
         OutcomeUnknown,
         OutOfBounds,
         ResultNotKept,
+        TransactionConflict,
         TransactionEnded,
         TransactionOpen,
         WaitTimeout,
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from faultline.job import Job, JobInfo, JobState, LedgerEntry, NewJob, Refusal
     from faultline.outcome import Cancel, Dead, Snooze
     from faultline.retry import Constant, Exponential, Retry, RetryPolicy, bury, ignore
+    from faultline.store.lent import SyncTransaction, Transaction
 
 __all__ = [
     "AlreadySettled",
@@ -55,6 +60,7 @@ __all__ = [
     "FaultlineError",
     "Handle",
     "HandlerDied",
+    "InSavepoint",
     "Job",
     "JobCancelled",
     "JobDead",
@@ -65,6 +71,8 @@ __all__ = [
     "LeaseLost",
     "LedgerEntry",
     "NewJob",
+    "NotCommitted",
+    "NotInTransaction",
     "OutOfBounds",
     "OutcomeUnknown",
     "Refusal",
@@ -72,7 +80,10 @@ __all__ = [
     "Retry",
     "RetryPolicy",
     "Snooze",
+    "SyncTransaction",
     "Task",
+    "Transaction",
+    "TransactionConflict",
     "TransactionEnded",
     "TransactionOpen",
     "WaitTimeout",
@@ -89,13 +100,15 @@ _HOMES = {
     "faultline.client": "Handle Task",
     "faultline.config": "WorkerConfig",
     "faultline.errors": (
-        "AlreadySettled BadArguments BadDocument BadName FaultlineError HandlerDied JobCancelled JobDead "
-        "JobNotFound KeyConflict LeaseLost OutcomeUnknown OutOfBounds ResultNotKept TransactionEnded "
-        "TransactionOpen WaitTimeout WrongState"
+        "AlreadySettled BadArguments BadDocument BadName FaultlineError HandlerDied InSavepoint "
+        "JobCancelled JobDead JobNotFound KeyConflict LeaseLost NotCommitted NotInTransaction OutcomeUnknown "
+        "OutOfBounds ResultNotKept TransactionConflict TransactionEnded TransactionOpen WaitTimeout "
+        "WrongState"
     ),
     "faultline.job": "Job JobInfo JobState LedgerEntry NewJob Refusal",
     "faultline.outcome": "Cancel Dead Snooze",
     "faultline.retry": "Constant Exponential Retry RetryPolicy bury ignore",
+    "faultline.store.lent": "SyncTransaction Transaction",
 }
 
 if not TYPE_CHECKING:  # to a type checker it would say that every name is there

@@ -1,13 +1,48 @@
 """A pooled connection lent to a handler: a separate object for the same session, until the loan ends."""
 
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, overload
 
 from psycopg import AsyncConnection, Connection
 from psycopg.pq import ConnStatus, TransactionStatus
 
 from faultline.errors import TransactionEnded
+from faultline.store.driver.async_connection import AsyncPqConnection, SyncPqConnection
 
-C = TypeVar("C", bound="Connection[Any] | AsyncConnection[Any]")
+NOT_SET: Final = object()
+"""The result of a transaction that was given none; None is a result."""
+
+
+class Transaction(AsyncPqConnection):
+    """A transaction that completes its job: a psycopg connection, for an async handler.
+
+    `job.complete()` gives it; a parameter of this type is given one that lasts as long as the handler.
+    """
+
+    _result: Any = NOT_SET
+
+    @property
+    def result(self) -> Any:
+        """The job's result, committed with the rows; None until it is set."""
+        return None if self._result is NOT_SET else self._result
+
+    @result.setter
+    def result(self, value: Any) -> None:
+        self._result = value
+
+
+class SyncTransaction(SyncPqConnection):
+    """The same for a plain handler, which runs in a thread or in a process of its own."""
+
+    _result: Any = NOT_SET
+
+    @property
+    def result(self) -> Any:
+        """The job's result, committed with the rows; None until it is set."""
+        return None if self._result is NOT_SET else self._result
+
+    @result.setter
+    def result(self, value: Any) -> None:
+        self._result = value
 
 
 class EndedSession:
@@ -29,11 +64,20 @@ class EndedSession:
         self.refuse()
 
 
-def lend(conn: C) -> C:
+@overload
+def lend(conn: AsyncPqConnection) -> Transaction: ...
+@overload
+def lend(conn: SyncPqConnection) -> SyncTransaction: ...
+
+
+def lend(conn: AsyncPqConnection | SyncPqConnection) -> Transaction | SyncTransaction:
     """Another connection object for the session of a pooled one."""
-    lent = object.__new__(type(conn))
+    kind: type[Transaction | SyncTransaction] = (
+        Transaction if isinstance(conn, AsyncPqConnection) else SyncTransaction
+    )
+    lent: Any = object.__new__(kind)
     lent.__dict__.update(conn.__dict__)
-    return lent
+    return lent  # type: ignore[no-any-return]
 
 
 def end_loan(lent: "Connection[Any] | AsyncConnection[Any]", why: str) -> None:

@@ -26,8 +26,10 @@ from faultline.errors import (
     TransactionEnded,
     TransactionOpen,
 )
+from faultline.store import calls
+from faultline.store.call import Call
 from faultline.store.driver.async_connection import ConnectionCutter
-from faultline.store.lent import end_loan
+from faultline.store.lent import NOT_SET, end_loan
 from faultline.store.pool import AsyncStore, Store
 from faultline.store.servers.read_only import refused_by_server
 from faultline.telemetry import emit
@@ -73,6 +75,7 @@ class TransactionBase:
         self._attempt = attempt
         self._pools = transaction_pools
         self._result = encode_result(result, attempt.job.task)
+        """As JSON; what the handler sets inside the block replaces it at the block's end."""
         self._isolation = isolation
         self._loan: Any = None
         self._block: Any = None
@@ -127,6 +130,19 @@ class TransactionBase:
         if self._attempt.phase is AttemptPhase.COMMITTING:
             self._attempt.phase = self._before
 
+    def _take_result(self) -> None:
+        """The result that the handler has set inside the block; BadDocument rolls everything back."""
+        if self._lent._result is not NOT_SET:
+            self._result = encode_result(self._lent._result, self._attempt.job.task)
+
+    def _last_call(self) -> Call[None]:
+        """The statement before the commit: it fences the rows of the block, and here completes the job."""
+        return calls.complete(self._attempt.lease, self._result)
+
+    def _has_committed(self) -> None:
+        self._attempt.committed_result = self._result
+        self._attempt.phase = AttemptPhase.COMMITTED
+
     def _check_begun(self) -> None:
         """Without its transaction the success would be recorded alone, whatever became of the rows."""
         if self._closed_by_hand or self._conn.info.transaction_status == TransactionStatus.IDLE:
@@ -172,7 +188,7 @@ class TransactionBase:
         )  # fmt: skip
         match outcome:
             case "succeeded":
-                self._attempt.phase = AttemptPhase.COMMITTED
+                self._has_committed()
             case "running":
                 if isinstance(broken, ReadOnlyServer):
                     raise broken
