@@ -27,6 +27,7 @@ from faultline.store.rows import (
     RemovedQueue,
     Round,
     SettleRefusal,
+    UnknownJobs,
     WorkerInfo,
 )
 
@@ -192,6 +193,12 @@ def outcome(lease: Lease) -> Call[str]:
     return Call("outcome", lease.proof, read=rows.one)
 
 
+def know_tasks(worker: int, tasks: Sequence[str] | None) -> Call[None]:
+    """Claims of this worker take jobs of these tasks only; of every task with None."""
+    known = None if tasks is None else ArrayParam(list(tasks), "text")
+    return Call("know_tasks", {"worker": worker, "tasks": known}, read=rows.nothing)
+
+
 def others_serve(queue: str, worker: int | None) -> Call[bool]:
     return Call("others_serve", {"queue": queue, "worker": worker}, read=rows.is_so)
 
@@ -237,6 +244,11 @@ def promote(most: int = 500) -> Call[list[tuple[str, int]]]:
 
 def next_due() -> Call[float | None]:
     return Call("next_due", {}, read=rows.one)
+
+
+def unknown_tasks() -> Call[list[UnknownJobs]]:
+    """Mark due jobs that no running worker of their queue knows; those marked for a day are dead."""
+    return Call("unknown_tasks", {}, read=rows.unknown_jobs)
 
 
 def first_free() -> Call[list[tuple[str, int]]]:

@@ -83,8 +83,15 @@ class Backend(Protocol):
         """Raise, with the reason and the remedy, unless a worker can work with the other side."""
         ...
 
-    async def register(self, name: str) -> int:
-        """Enter this worker into the list of workers; its number goes with every later call."""
+    async def register(self, name: str, tasks: Sequence[str] | None) -> int:
+        """Enter this worker into the list of workers; its number goes with every later call.
+
+        Its claims give jobs of these tasks only, or of every task with None.
+        """
+        ...
+
+    async def know_tasks(self, tasks: Sequence[str] | None) -> None:
+        """Name the tasks again: there are more now."""
         ...
 
     async def warm_up(self) -> None:

@@ -12,7 +12,7 @@ create function faultline.claim(
   positions bigint[] default null,   -- the caller has to scan from the floor often enough
   trace    faultline.trace_context default null,
   bytes    int default 16777216,     -- of all arguments together; the first job is taken at any size
-  except_tasks text[] default null)  -- tasks that the caller does not know: left for other workers
+  except_tasks text[] default null)  -- left for other workers, besides the tasks that the worker has not named by know_tasks
 returns table (
   id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
   args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text,
@@ -24,6 +24,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+  few     text[];
+  many    text[];
   moment  timestamptz;
   picked  tid[];
   lines   int[];
@@ -51,6 +53,14 @@ begin
     return;
   end if;
 
+  -- A list of a few names is compared one by one. A longer one becomes a hash table: 10 us a claim and more, but 100,000 jobs of
+  -- another app are passed in 15 ms, not in half a second.
+  select case when cardinality(known.tasks) <= 8 then known.tasks end,
+         case when cardinality(known.tasks) > 8 then known.tasks end
+  into few, many
+  from faultline.known_tasks as known
+  where known.worker = claim.worker;
+
   -- Materialised in an array before the UPDATE: with any plan, never more rows than asked for.
   select array_agg(job.place), array_agg(job.lane),
          array_agg(job.lane) filter (where job.higher), array_agg(job.pos) filter (where job.higher),
@@ -71,6 +81,8 @@ begin
       where job.lane = lane.id
         and job.pos >= lane.floor
         and job.claim is null
+        and (few is null or job.task = any (few))
+        and (many is null or job.task in (select unnest(many)))
         and (claim.except_tasks is null or job.task <> all (claim.except_tasks))
         and job.token < 2305843009213693952   -- a token beyond 2^61 is damage: quarantine buries the job, its neighbours run
       order by job.pos

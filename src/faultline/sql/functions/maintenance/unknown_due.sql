@@ -1,0 +1,38 @@
+-- The due jobs of tasks that no running worker of their queue knows, by lane and task; and those that wrongly carry the mark.
+-- A queue without a running worker waits, and is not listed; nor is one with a worker that named no tasks: it may know any.
+create function faultline.unknown_due(moment timestamptz)
+returns table (lane int, queue text, task text, jobs bigint, marked bigint, since timestamptz, unknown boolean)
+language plpgsql
+stable
+as $$
+#variable_conflict use_column
+begin
+  return query
+  with running as materialized (   -- the workers of one app are alike, so they are one row here
+    select distinct worker.queues, known.tasks
+    from faultline.workers as worker
+    left join faultline.known_tasks as known on known.worker = worker.id
+    where worker.stopped_at is null
+      and worker.seen_at > moment - greatest(interval '1 minute', coalesce(worker.lease_for, interval '0'))
+  ),
+  waiting as (
+    select job.lane, job.task, count(*) as jobs, count(job.unknown_since) as marked, min(job.unknown_since) as since
+    from faultline.active as job
+    where job.claim is null and job.token < 2305843009213693952
+    group by job.lane, job.task
+  ),
+  judged as (
+    select waiting.*, lane.queue,
+           exists (select from running where running.queues @> array[lane.queue::text])
+           and not exists (
+             select from running
+             where running.queues @> array[lane.queue::text]
+               and (running.tasks is null or running.tasks @> array[waiting.task::text])) as unknown
+    from waiting
+    join faultline.lanes as lane on lane.id = waiting.lane
+  )
+  select judged.lane, judged.queue::text, judged.task::text, judged.jobs, judged.marked, judged.since, judged.unknown
+  from judged
+  where judged.unknown or judged.marked > 0;
+end;
+$$;
