@@ -149,6 +149,12 @@ class RemoteBackend:
         )
         return settle_messages.refused(await self._session.call("Refused", request))
 
+    async def newest_place(self) -> int | None:
+        try:
+            return int((await self._session.call("NewestPlace", rpc.NewestPlaceRequest())).place)
+        except ConfigError:  # a server of an earlier version
+            return None
+
     async def others_serve(self, queue: str) -> bool:
         """No, where the server takes fewer exceptions than a worker makes: their jobs are put off instead."""
         if self._session.limits.except_tasks_max < LEFT_MAX:

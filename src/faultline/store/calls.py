@@ -199,6 +199,10 @@ def know_tasks(worker: int, tasks: Sequence[str] | None) -> Call[None]:
     return Call("know_tasks", {"worker": worker, "tasks": known}, read=rows.nothing)
 
 
+def newest_place() -> Call[int]:
+    return Call("newest_place", {}, read=rows.one)
+
+
 def others_serve(queue: str, worker: int | None) -> Call[bool]:
     return Call("others_serve", {"queue": queue, "worker": worker}, read=rows.is_so)
 

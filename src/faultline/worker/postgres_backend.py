@@ -142,6 +142,9 @@ class PostgresBackend:
         reason, current_token = await self._rest.run(calls.refused(lease, self._worker))
         return reason, current_token
 
+    async def newest_place(self) -> int | None:
+        return await self._claims.run(calls.newest_place())
+
     async def others_serve(self, queue: str) -> bool:
         return await self._rest.run(calls.others_serve(queue, self._worker))
 

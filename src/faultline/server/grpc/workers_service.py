@@ -221,6 +221,13 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         return await self.service.figures(request, self._rights(caller))
 
     @unary("work")
+    async def NewestPlace(
+        self, request: worker_pb2.NewestPlaceRequest, caller: Caller, context: Context
+    ) -> worker_pb2.NewestPlaceResponse:
+        place = await self.service.store.run(calls.newest_place())
+        return worker_pb2.NewestPlaceResponse(place=place)
+
+    @unary("work")
     async def OthersServe(
         self, request: worker_pb2.OthersServeRequest, caller: Caller, context: Context
     ) -> worker_pb2.OthersServeResponse:

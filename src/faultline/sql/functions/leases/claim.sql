@@ -8,7 +8,7 @@ create function faultline.claim(
   worker   int default null,
   timeout  faultline.run_time default interval '1 hour',
   resend   boolean default false,
-  lanes    bigint[] default null,    -- lanes of which the caller knows a later start than the floor: a hint;
+  lanes    bigint[] default null,    -- lanes of which the caller knows a later start than the floor, 0 for all: a hint;
   positions bigint[] default null,   -- the caller has to scan from the floor often enough
   trace    faultline.trace_context default null,
   bytes    int default 16777216,     -- of all arguments together; the first job is taken at any size
@@ -69,7 +69,8 @@ begin
   from (
     select free.place, lane.id as lane, free.pos, free.pos > lane.top as higher, free.weight
     from (
-      select lane.id, greatest(lane.floor, claim.positions[array_position(claim.lanes, lane.id::bigint)]) as floor, lane.top
+      select lane.id, greatest(lane.floor, claim.positions[array_position(claim.lanes, lane.id::bigint)],
+                                claim.positions[array_position(claim.lanes, 0)]) as floor, lane.top
       from faultline.lanes as lane
       where lane.queue = any (claim.queues) and not lane.paused
       order by lane.priority, random()
