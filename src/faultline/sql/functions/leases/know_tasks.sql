@@ -12,12 +12,13 @@ begin
   end if;
 
   -- Cast to the domain: a name that no task can have is refused.
-  insert into faultline.known_tasks as known (worker, tasks)
-  select listed.id, know_tasks.tasks::faultline.task_name[]::text[]
+  insert into faultline.known_tasks as known (worker, tasks, names)
+  select listed.id, know_tasks.tasks::faultline.task_name[]::text[],
+         (select coalesce(jsonb_object_agg(each.name, 1), '{}') from unnest(know_tasks.tasks) as each (name))
   from faultline.workers as listed
   where listed.id = know_tasks.worker
   on conflict on constraint known_tasks_pkey do update
-  set tasks = excluded.tasks
+  set tasks = excluded.tasks, names = excluded.names
   where known.tasks is distinct from excluded.tasks;
 end;
 $$;
