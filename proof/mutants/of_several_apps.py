@@ -48,7 +48,7 @@ MUTANTS = (
     ),
     Mutant(
         "another app's job hides the jobs behind it from the watchdog", "G13",
-        f"{APPS}::test_a_job_without_a_wake_up_behind_another_apps_job_is_found_soon",
+        "tests/watchdog/test_announcing.py::test_a_job_behind_one_that_stays_the_first_is_announced",
         (sql("first_free", "      order by job.pos desc\n", "      order by job.pos\n"),),
     ),
     Mutant(

@@ -7,17 +7,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from faultline.store import calls
-from faultline.task import spec_of
+from faultline.store.pool import Store
+from faultline.task import TaskSpec, spec_of
 from faultline.watchdog import unknown_tasks
 from faultline.worker.claiming import known_tasks
+from tests.conftest import Server, a_database
 from tests.support import enqueue, new_job, outcomes, state_of
-from tests.worker.harness import eventually, quick, rows, working
+from tests.worker.harness import eventually, rows, working
 
 APP = Path(__file__).with_name("two_apps.py")
 
@@ -109,19 +110,6 @@ def test_a_mistyped_task_is_told_once_with_who_may_know_it(database, store, capl
     ]
 
 
-def test_a_job_without_a_wake_up_behind_another_apps_job_is_found_soon(database, store, db):
-    """The first free job of the lane stays the same: the watchdog looks at the last one too."""
-
-    async def ours() -> None: ...
-
-    enqueue(store, task="theirs")
-    with working(database, ours, config=quick(idle_poll_every=timedelta(minutes=5))):
-        eventually(lambda: rows(database, "select 1 from faultline.rounds where leads_until > now()"))
-        time.sleep(2)  # until the first one is announced, and the worker has looked
-        db.execute("select faultline.enqueue('ours')")
-        eventually(lambda: rows(database, "select 1 from faultline.ledger where task = 'ours'"))
-
-
 @pytest.mark.parametrize("many", [8, 9, 500])
 def test_a_worker_knows_few_or_many_tasks(database, store, many):
     known = [spec_of(_nothing, name=f"task_{number}") for number in range(many)]
@@ -134,3 +122,30 @@ def test_a_worker_knows_few_or_many_tasks(database, store, many):
 
 
 async def _nothing() -> None: ...
+
+
+@pytest.fixture
+def second_database(server: Server, template: str) -> Iterator[str]:
+    yield from a_database(server, template)
+
+
+def test_apps_in_two_databases_of_one_server_share_nothing(database, store, second_database):
+    """The same task and the same key: each app runs its own job, under its own first token."""
+    done: list[str] = []
+
+    def app(name: str) -> TaskSpec:
+        async def send() -> None:
+            done.append(name)
+
+        return spec_of(send)
+
+    with contextlib.closing(Store(second_database)) as second:
+        jobs = [(each, enqueue(each, task="send", key="k")) for each in (store, second)]
+        with working(database, app("one")):
+            eventually(lambda: state_of(*jobs[0]) == "succeeded")
+            assert state_of(*jobs[1]) == "queued"
+            with working(second_database, app("two")):
+                eventually(lambda: state_of(*jobs[1]) == "succeeded")
+        assert [len(each.run(calls.list_workers(gone=True))) for each, _ in jobs] == [1, 1]
+
+    assert done == ["one", "two"]
