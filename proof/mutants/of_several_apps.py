@@ -25,7 +25,7 @@ MUTANTS = (
     Mutant(
         "a job of a task that no worker knows never dies", "G13",
         f"{RULES}::test_a_job_that_no_worker_knew_for_a_day_is_dead",
-        (sql("unknown_tasks", "job.unknown_since < moment - interval '1 day'", "false"),),
+        (sql("unknown_tasks", "job.unknown_since < moment - interval '1 day'\n", "false\n"),),
     ),
     Mutant(
         "a job dies though a worker knew its task within the day", "G1",
@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         "a job of an unknown task dies under the token of an earlier lease", "G8",
         f"{RULES}::test_a_job_that_ran_before_dies_under_a_lease_of_its_own",
-        (sql("unknown_tasks", "greatest(drawn.number, job.token + 1)", "job.token"),),
+        (sql("bury_unknown", "greatest(number, job.token + 1)", "job.token"),),
         red_by=("UniqueViolation", "DatabaseError"),
     ),
     Mutant(

@@ -22,7 +22,7 @@ from faultline.store.driver.connect import connect
 from faultline.store.pool import Store
 from faultline.task import spec_of
 from faultline.telemetry import listen
-from faultline.worker.claiming import known_tasks
+from faultline.worker.claiming import floor_looks, known_tasks
 from tests.remote.harness import drain, working
 from tests.support import TAKE_OVER, enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
@@ -293,6 +293,21 @@ def test_a_task_of_a_module_that_is_imported_later_is_given(store, served, monke
         eventually(lambda: state_of(store, job) == "succeeded")
 
     assert outcomes(store, job) == ["succeeded"]
+
+
+def test_a_worker_over_a_server_passes_another_apps_jobs(store, served, monkeypatch):
+    monkeypatch.setattr(floor_looks, "SLOW_SECONDS", -1.0)
+    store.run(calls.enqueue_many([new_job(task="theirs")] * 50))
+
+    with working(served, echo) as app:
+
+        def passed() -> int | None:
+            enqueue(store, task="echo", args='{"said": "a"}')
+            return app.worker._claimer._cursors[""].floor_looks.start
+
+        assert eventually(passed) > 51
+        job = enqueue(store, task="echo", args='{"said": "b"}')
+        eventually(lambda: state_of(store, job) == "succeeded")
 
 
 def test_a_worker_that_names_no_tasks_leaves_an_unknown_one_to_others(store, served, monkeypatch):
