@@ -71,6 +71,8 @@ def test_every_link_between_documents_leads_somewhere() -> None:
 
 def test_no_function_is_longer_than_a_screen() -> None:
     for file in (ROOT / "src").rglob("*.py"):
+        if "/rpc/" in str(file):  # generated
+            continue
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or 0) - node.lineno + 1

@@ -120,7 +120,7 @@ MUTANTS = (
         "a worker that is never idle never looks from the floor", "G1",
         "tests/worker/test_lane_cursors.py"
         "::test_a_job_committed_late_is_found_soon_also_by_a_worker_that_is_never_idle",
-        (worker("claiming/lane_cursors", "self._is_fed and now < self._floor_at + FLOOR_SECONDS", "self._is_fed"),),
+        (worker("claiming/lane_cursors", "(self._is_fed or EVERY_LANE in self._far) and now < self._floor_due_at", "self._is_fed"),),
     ),
     Mutant(
         "a broken line holds on to a number that others get", "G10",

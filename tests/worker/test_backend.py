@@ -104,7 +104,7 @@ async def recovered(backend: Backend, *, was_granted: bool = True) -> list[int] 
     claim = ClaimParams(uuid4(), ["default"], 2)
     backend.open(quick())
     try:
-        await backend.register("forgetful")
+        await backend.register("forgetful", None)
         if was_granted:
             await backend.claim(claim, Lost())
         rows = await backend.recover_claim(claim)

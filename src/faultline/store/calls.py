@@ -27,6 +27,7 @@ from faultline.store.rows import (
     RemovedQueue,
     Round,
     SettleRefusal,
+    UnknownJobs,
     WorkerInfo,
 )
 
@@ -217,6 +218,16 @@ def note_error(lease: Lease, error: str) -> Call[bool]:
     return Call("note_error", {**lease.proof, "error": error}, read=rows.one)
 
 
+def know_tasks(worker: int, tasks: Sequence[str] | None) -> Call[None]:
+    """Claims of this worker take jobs of these tasks only; of every task with None."""
+    known = None if tasks is None else ArrayParam(list(tasks), "text")
+    return Call("know_tasks", {"worker": worker, "tasks": known}, read=rows.nothing)
+
+
+def newest_place() -> Call[int]:
+    return Call("newest_place", {}, read=rows.one)
+
+
 def others_serve(queue: str, worker: int | None) -> Call[bool]:
     return Call("others_serve", {"queue": queue, "worker": worker}, read=rows.is_so)
 
@@ -262,6 +273,11 @@ def promote(most: int = 500) -> Call[list[tuple[str, int]]]:
 
 def next_due() -> Call[float | None]:
     return Call("next_due", {}, read=rows.one)
+
+
+def unknown_tasks() -> Call[list[UnknownJobs]]:
+    """Mark due jobs that no running worker of their queue knows; those marked for a day are dead."""
+    return Call("unknown_tasks", {}, read=rows.unknown_jobs)
 
 
 def first_free() -> Call[list[tuple[str, int]]]:

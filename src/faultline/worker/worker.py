@@ -21,6 +21,7 @@ from faultline.worker.attempt import Attempt, StopReason
 from faultline.worker.backend import Backend
 from faultline.worker.claiming.claimer import Claimer
 from faultline.worker.claiming.job_intake import JobIntake
+from faultline.worker.claiming.known_tasks import KnownTasks
 from faultline.worker.claiming.unserved_tasks import check_needs
 from faultline.worker.execution.cancellations import Cancellations
 from faultline.worker.execution.deadlines import DeadlineMonitor
@@ -76,6 +77,7 @@ class Worker:
         if settings.dsn is None:
             check_needs(tasks, config.queues)
         self.tasks = tasks
+        self._known_tasks = KnownTasks(tasks, self.backend)
         self.places = import_paths_of(tasks)
         self.settings = settings
         self.config = config
@@ -114,7 +116,8 @@ class Worker:
         outage = Outage(self.config.lease_for.total_seconds(), self.backend.peer_name)
         try:
             await self.backend.check_server()
-            self.id = await outage.outlast(lambda: self.backend.register(self.name))
+            names = self._known_tasks.names()
+            self.id = await outage.outlast(lambda: self.backend.register(self.name, names))
         except BaseException:
             await self.backend.close()
             raise
@@ -178,7 +181,7 @@ class Worker:
         reporter = Reporter(self._state, self.backend, outage, pacemaker_process, self._pools, self.id)
         beats = HeartbeatWatch(self._state, self.backend, outage)
         parts = [*settler.runs(), deadlines.run(), pacemaker_process.watch(), reporter.run(), beats.run()]
-        parts.append(self._cancels.run())
+        parts += [self._cancels.run(), self._known_tasks.run()]
         async with (
             _together(parts),
             _together([executor.run() for _ in range(self.config.jobs_max)]) as stuck,
