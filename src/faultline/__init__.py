@@ -32,15 +32,18 @@ if TYPE_CHECKING:
         LeaseLost,
         OutcomeUnknown,
         OutOfBounds,
+        ResourceFailed,
         ResultNotKept,
         TransactionEnded,
         TransactionOpen,
         WaitTimeout,
         WrongState,
     )
+    from faultline.extensions import JobEvent, TransactionProvider, injected
     from faultline.job import Job, JobInfo, JobState, LedgerEntry, NewJob, Refusal
     from faultline.outcome import Cancel, Dead, Snooze
     from faultline.retry import Constant, Exponential, Retry, RetryPolicy, bury, ignore
+    from faultline.store.lent import SyncTransaction, Transaction
 
 __all__ = [
     "AlreadySettled",
@@ -58,6 +61,7 @@ __all__ = [
     "Job",
     "JobCancelled",
     "JobDead",
+    "JobEvent",
     "JobInfo",
     "JobNotFound",
     "JobState",
@@ -68,19 +72,24 @@ __all__ = [
     "OutOfBounds",
     "OutcomeUnknown",
     "Refusal",
+    "ResourceFailed",
     "ResultNotKept",
     "Retry",
     "RetryPolicy",
     "Snooze",
+    "SyncTransaction",
     "Task",
+    "Transaction",
     "TransactionEnded",
     "TransactionOpen",
+    "TransactionProvider",
     "WaitTimeout",
     "WorkerConfig",
     "WrongState",
     "__version__",
     "bury",
     "ignore",
+    "injected",
 ]
 
 # Each name is loaded when it is first used: a pacemaker, or `faultline --help`, uses few of them.
@@ -90,12 +99,14 @@ _HOMES = {
     "faultline.config": "WorkerConfig",
     "faultline.errors": (
         "AlreadySettled BadArguments BadDocument BadName FaultlineError HandlerDied JobCancelled JobDead "
-        "JobNotFound KeyConflict LeaseLost OutcomeUnknown OutOfBounds ResultNotKept TransactionEnded "
-        "TransactionOpen WaitTimeout WrongState"
+        "JobNotFound KeyConflict LeaseLost OutcomeUnknown OutOfBounds ResourceFailed ResultNotKept "
+        "TransactionEnded TransactionOpen WaitTimeout WrongState"
     ),
+    "faultline.extensions": "JobEvent TransactionProvider injected",
     "faultline.job": "Job JobInfo JobState LedgerEntry NewJob Refusal",
     "faultline.outcome": "Cancel Dead Snooze",
     "faultline.retry": "Constant Exponential Retry RetryPolicy bury ignore",
+    "faultline.store.lent": "SyncTransaction Transaction",
 }
 
 if not TYPE_CHECKING:  # to a type checker it would say that every name is there

@@ -66,7 +66,9 @@ class Task(Generic[P, R]):
 
         app.enqueue_many(charge.new(order_id=n) for n in orders)
         """
-        return NewJob(task=self.spec.name, args=self.spec.codec.encode(args, kwargs), **self._options)
+        new = NewJob(task=self.spec.name, args=self.spec.codec.encode(args, kwargs), **self._options)
+        middleware = self.spec.extensions.middleware
+        return middleware.enqueued(new) if middleware.of_enqueues else new
 
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put a job in its queue. When this returns, the job is durable.

@@ -1,13 +1,54 @@
 """A pooled connection lent to a handler: a separate object for the same session, until the loan ends."""
 
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn
 
 from psycopg import AsyncConnection, Connection
 from psycopg.pq import ConnStatus, TransactionStatus
 
 from faultline.errors import TransactionEnded
+from faultline.store.driver.async_connection import AsyncPqConnection, SyncPqConnection
 
-C = TypeVar("C", bound="Connection[Any] | AsyncConnection[Any]")
+UNSET: Final = object()
+
+
+class Transaction(AsyncPqConnection):
+    """A psycopg connection inside the transaction that completes a job: what async handlers are given.
+
+        @app.task
+        async def charge(tx: Transaction, order_id: int) -> int:
+            await tx.execute("update orders set paid = true where id = %s", [order_id])
+            return order_id
+
+    Begin and end are the worker's; `tx.transaction()` is a savepoint.
+    """
+
+    _faultline_transaction = "async"
+    _result: Any = UNSET
+
+    @property
+    def result(self) -> Any:
+        """The result that is committed with the success; may be set in place of returning it."""
+        return None if self._result is UNSET else self._result
+
+    @result.setter
+    def result(self, value: Any) -> None:
+        self._result = value
+
+
+class SyncTransaction(SyncPqConnection):
+    """The same for plain handlers."""
+
+    _faultline_transaction = "plain"
+    _result: Any = UNSET
+
+    @property
+    def result(self) -> Any:
+        """The result that is committed with the success; may be set in place of returning it."""
+        return None if self._result is UNSET else self._result
+
+    @result.setter
+    def result(self, value: Any) -> None:
+        self._result = value
 
 
 class EndedSession:
@@ -29,9 +70,9 @@ class EndedSession:
         self.refuse()
 
 
-def lend(conn: C) -> C:
+def lend(conn: Any) -> Any:
     """Another connection object for the session of a pooled one."""
-    lent = object.__new__(type(conn))
+    lent = object.__new__(Transaction if isinstance(conn, AsyncConnection) else SyncTransaction)
     lent.__dict__.update(conn.__dict__)
     return lent
 

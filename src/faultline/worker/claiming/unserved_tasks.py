@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from faultline.bounds import check_task_name
 from faultline.errors import BadName, ConfigError
+from faultline.extensions.transactions import MARK
 from faultline.task import Registry, TaskSpec
 from faultline.telemetry.rate_limited import RateLimited
 from faultline.worker.attempt import Attempt
@@ -94,6 +95,8 @@ def _is_name(task: str) -> bool:
 
 
 def _mentions_complete(spec: TaskSpec) -> bool:
+    if spec.injection is not None and hasattr(spec.injection.transaction, MARK):
+        return True
     code: Any = getattr(spec.handler, "__code__", None)
     return spec.takes_job and code is not None and "complete" in code.co_names
 

@@ -279,6 +279,8 @@ class Settler:
                 "job %d could not be settled; its lease runs out, and others try it", attempt.job.id
             )
         self._recorded([attempt])
+        if isinstance(outcome, Outcome):
+            attempt.outcome = outcome
         self.state.drop(attempt)
 
     async def _is_the_handlers(self, outcome: Outcome, error: Exception) -> bool:

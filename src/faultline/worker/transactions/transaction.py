@@ -158,6 +158,7 @@ class WorkTransaction(TransactionBase):
         try:
             self._check_deadline()
             self._check_begun()
+            self._take_result()
             failpoint("commit.sending")
             if not self._pools.own_session:
                 with named_errors():
@@ -321,6 +322,7 @@ class WorkTransaction(TransactionBase):
         try:
             self._check_deadline()
             self._check_begun()
+            self._take_result()
             failpoint("commit.sending")
             if not self._pools.own_session:
                 with named_errors():

@@ -27,7 +27,7 @@ from faultline.errors import (
     TransactionOpen,
 )
 from faultline.store.driver.async_connection import ConnectionCutter
-from faultline.store.lent import end_loan
+from faultline.store.lent import UNSET, end_loan
 from faultline.store.pool import AsyncStore, Store
 from faultline.store.servers.read_only import refused_by_server
 from faultline.telemetry import emit
@@ -84,6 +84,21 @@ class TransactionBase:
         self._before = AttemptPhase.WORKING
         """The phase of the attempt outside this block."""
         self._cutter: ConnectionCutter | None = None
+
+    def set_result(self, value: Any) -> None:
+        """What an injected handler returned; the same may have been set on the connection."""
+        if self._lent._result is UNSET:
+            self._lent._result = value
+        elif value is not None and value != self._lent._result:
+            raise AlreadySettled(
+                f"job {self._attempt.job.id} ({self._attempt.job.task}) set a result on its transaction and "
+                "returned another value; nothing was committed: give one of the two"
+            )
+
+    def _take_result(self) -> None:
+        """A result that was set inside the block replaces the one it was begun with."""
+        if self._lent is not None and self._lent._result is not UNSET:
+            self._result = encode_result(self._lent._result, self._attempt.job.task)
 
     def _end_loan(self) -> None:
         """A late use of the connection, by a task that goes on, must not reach the transaction of another."""
