@@ -132,6 +132,17 @@ async def in_session_with_job(job: Job, session: AsyncSession, order: Order) -> 
     return order.id
 
 
+class LikeAsyncpg:
+    def is_in_transaction(self) -> bool: ...
+    def transaction(self, *, isolation: str | None = None) -> object: ...
+    async def execute(self, query: str, *args: object) -> str: ...
+
+
+@app.task
+async def in_asyncpg(conn: LikeAsyncpg, order_id: int) -> int:
+    return order_id
+
+
 @app.task(transaction="django")
 def in_django(order_id: int) -> int:
     return order_id
@@ -221,6 +232,7 @@ def sync_uses(conn: Connection[Any]) -> None:
     assert_type(in_session.enqueue(7), Handle[int])
     assert_type(in_plain_session.enqueue(7), Handle[int])
     assert_type(in_session_with_job.enqueue(Order(7)), Handle[int])
+    assert_type(in_asyncpg.enqueue(7), Handle[int])
     assert_type(in_django.enqueue(7), Handle[int])
     assert_type(of_a_dataclass.enqueue(Order(7), note="x"), Handle[int])
     assert_type(of_a_model.enqueue(Model(id=7), "x"), Handle[int])

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, final, overload
 
 from faultline.client.sender import Sender
-from faultline.client.session_types import SessionLike
+from faultline.client.session_types import ConnectionLike, SessionLike
 from faultline.client.task_client import Task
 from faultline.errors import ConfigError
 from faultline.job import Job
@@ -23,7 +23,7 @@ from faultline.task import Registry, Run, spec_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound=SessionLike)
+S = TypeVar("S", bound=SessionLike | ConnectionLike)
 
 
 @final

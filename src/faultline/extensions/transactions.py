@@ -1,11 +1,17 @@
 """The kinds of transaction that a handler may be given, and who begins them."""
 
 import inspect
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 
 from faultline.errors import ConfigError
+from faultline.extensions.open_transaction import begin_on, is_open
 from faultline.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -18,11 +24,11 @@ MARK: Final = "_faultline_transaction"
 
 
 class TransactionProvider(Protocol):
-    """Begins a transaction of one kind for a handler, and commits it.
+    """Begins transactions of one kind, each for one job.
 
-    `begin` gives a context manager, an async one where `is_async`. Its object is what the handler is given,
-    and what `job.complete_in` takes. Leaving it by an exception must roll back. `commit` is called inside it
-    after the completion, where leaving it does not commit by itself.
+    `begin` gives a context manager, an async one where `is_async`. Leaving it commits, leaving it by an
+    exception rolls back. It gives the object that the handler is given, where it has a parameter for it, and
+    on which `job.complete_in` completes the job.
     """
 
     @property
@@ -30,48 +36,38 @@ class TransactionProvider(Protocol):
         """Whether it is for async handlers."""
         ...
 
-    @property
-    def injects(self) -> bool:
-        """Whether the handler is given the object, as a parameter of this kind."""
-        ...
-
     def begin(self) -> Any:
-        """A new context manager, for one job."""
-        ...
-
-    def commit(self, conn: Any) -> Any:
-        """Commit, or nothing; awaitable where `is_async`."""
-        ...
-
-    def was_ended(self, conn: Any) -> bool:
-        """Whether the handler itself ended the transaction."""
+        """A new context manager."""
         ...
 
 
 class MadeTransactions:
     """The provider that `register` makes of a sessionmaker, or of a function of context managers."""
 
-    injects = True
-
-    def __init__(self, kind: type[Any], maker: Callable[[], Any], is_async: bool) -> None:
+    def __init__(self, maker: Callable[[], Any], is_async: bool) -> None:
         self._maker = maker
         self.is_async = is_async
-        self._commits = is_session(kind)
 
     def begin(self) -> Any:
-        return self._maker()
+        return self._abegin() if self.is_async else self._begin()
 
-    def commit(self, conn: Any) -> Any:
-        if self._commits:
-            return conn.commit()
-        return _nothing() if self.is_async else None
+    @contextmanager
+    def _begin(self) -> Iterator[Any]:
+        with self._maker() as conn:
+            if is_open(conn) is False:
+                with begin_on(conn):
+                    yield conn
+            else:  # the maker began it
+                yield conn
 
-    def was_ended(self, conn: Any) -> bool:
-        return False
-
-
-async def _nothing() -> None:
-    return None
+    @asynccontextmanager
+    async def _abegin(self) -> AsyncIterator[Any]:
+        async with self._maker() as conn:
+            if is_open(conn) is False:
+                async with begin_on(conn):
+                    yield conn
+            else:
+                yield conn
 
 
 class Transactions:
@@ -113,9 +109,8 @@ class Transactions:
             raise ConfigError(f"{kind.__name__} is built in: a handler that asks for it is given one")
         if kind in self._providers:
             raise ConfigError(f"a maker of {_named(kind)} is registered already; a type has one")
-        self._providers[kind] = (
-            maker if _is_provider(maker) else MadeTransactions(kind, maker, _is_async(kind, maker))
-        )
+        made = isinstance(maker, type) or not hasattr(maker, "begin") or not hasattr(maker, "is_async")
+        self._providers[kind] = MadeTransactions(maker, _is_async(kind, maker)) if made else maker
 
     def use(self, name: str, provider: TransactionProvider) -> None:
         """Provide what `@app.task(transaction=NAME)` asks for, as integrations of frameworks do."""
@@ -160,20 +155,20 @@ def colours(task: str, kind: str, *, of_async: bool) -> str:
     return f"task {task} is async, and {kind} is for plain functions: write `def`, or take its async form"
 
 
+_SHAPES: Final = (("commit", "rollback", "execute"), ("is_in_transaction", "transaction", "execute"))
+"""Sessions of SQLAlchemy and connections of psycopg; connections of asyncpg."""
+
+
 def is_session(kind: Any) -> bool:
-    """Whether a type looks like a session, or a connection, that commits by itself."""
-    return isinstance(kind, type) and all(
-        callable(getattr(kind, verb, None)) for verb in ("commit", "rollback", "execute")
+    """Whether a type looks like a session, or like a connection that has transactions."""
+    return isinstance(kind, type) and any(
+        all(callable(getattr(kind, verb, None)) for verb in shape) for shape in _SHAPES
     )
 
 
 def is_async_session(kind: type[Any]) -> bool:
-    """Whether its commit has to be awaited."""
-    return inspect.iscoroutinefunction(getattr(kind, "commit", None))
-
-
-def _is_provider(maker: Any) -> bool:
-    return all(hasattr(maker, name) for name in ("begin", "commit", "is_async", "injects", "was_ended"))
+    """Whether what it does has to be awaited."""
+    return inspect.iscoroutinefunction(getattr(kind, "execute", None))
 
 
 def _is_async(kind: type[Any], maker: Any) -> bool:
