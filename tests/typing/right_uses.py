@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, assert_type
+from typing import Any, Protocol, assert_type
 
 from psycopg import AsyncConnection, Connection
 from pydantic import BaseModel
@@ -132,7 +132,7 @@ async def in_session_with_job(job: Job, session: AsyncSession, order: Order) -> 
     return order.id
 
 
-class LikeAsyncpg:
+class LikeAsyncpg(Protocol):
     def is_in_transaction(self) -> bool: ...
     def transaction(self, *, isolation: str | None = None) -> object: ...
     async def execute(self, query: str, *args: object) -> str: ...

@@ -178,6 +178,31 @@ def test_an_error_after_the_commit_leaves_the_success(database, store, shop, cap
     assert "the collector is away" in caplog.text
 
 
+def test_an_error_that_middleware_swallows_makes_no_success_without_its_rows(database, store):
+    app = Faultline()
+
+    @app.middleware
+    async def forgiving(job: Job, call: Any) -> Any:
+        try:
+            return await call()
+        except ValueError:
+            return "all is well"
+
+    @app.task(retry=LATER)
+    async def in_transaction(tx: Transaction) -> None:
+        raise ValueError("no such order")
+
+    @app.task(retry=LATER)
+    async def without() -> None:
+        raise ValueError("no such order")
+
+    jobs = [enqueue(store, task=task) for task in ("in_transaction", "without")]
+
+    work_off(database, app)
+
+    assert [outcomes(store, job) for job in jobs] == [["failed"], ["succeeded"]]
+
+
 def test_each_kind_goes_with_its_own_handlers_and_a_gap_is_told(database, store, caplog):
     caplog.set_level(logging.WARNING)
     app, said = Faultline(), []

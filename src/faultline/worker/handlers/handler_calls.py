@@ -14,14 +14,24 @@ from faultline.worker.handlers.plain_resources import PlainResources
 
 
 class Committed:
-    """The value that was committed inside a call, so that it is not recorded, or told, a second time."""
+    """What became of the transaction inside a call: its value is not recorded a second time."""
 
     def __init__(self) -> None:
-        self.value: Any = self
+        self._value: Any = self
+        self._failure: BaseException | None = None
+
+    def succeed(self, value: Any) -> Any:
+        self._value, self._failure = value, None
+        return value
+
+    def fail(self, error: BaseException) -> None:
+        self._failure = error
 
     def rest(self, returned: Any) -> Any:
         """What is left to be recorded after the call: nothing, unless middleware changed the value."""
-        return None if returned is self.value else returned
+        if self._failure is not None:  # middleware swallowed it: a success now would be one without its rows
+            raise self._failure
+        return None if returned is self._value else returned
 
 
 class HandlerCalls:
@@ -63,11 +73,11 @@ class HandlerCalls:
             try:
                 if injection.transaction is None:
                     return await spec.handler(*args, **kwargs)
-                value = await self._transactions.arun(job, spec, injection, args, kwargs)
-                committed.value = value
-                return value
+                return committed.succeed(await self._transactions.arun(job, spec, injection, args, kwargs))
             except BaseException as error:
                 failure = error
+                if injection.transaction is not None:
+                    committed.fail(error)
                 raise
         raise failure or _swallowed()  # a resource that swallowed it would make a success of a failure
 
@@ -84,11 +94,11 @@ class HandlerCalls:
             try:
                 if injection.transaction is None:
                     return spec.handler(*args, **kwargs)
-                value = self._transactions.run(job, spec, injection, args, kwargs)
-                committed.value = value
-                return value
+                return committed.succeed(self._transactions.run(job, spec, injection, args, kwargs))
             except BaseException as error:
                 failure = error
+                if injection.transaction is not None:
+                    committed.fail(error)
                 raise
         raise failure or _swallowed()
 
