@@ -12,6 +12,8 @@ def is_open(conn: Any) -> bool | None:
     >>> is_open(object()) is None
     True
     """
+    if isinstance(atomic := getattr(conn, "in_atomic_block", None), bool):  # Django
+        return atomic
     asks = getattr(conn, "in_transaction", None) or getattr(conn, "is_in_transaction", None)
     if callable(asks):  # SQLAlchemy, asyncpg
         return bool(asks())

@@ -8,9 +8,11 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 
 from faultline.errors import ConfigError
+from faultline.extensions.django_transactions import DjangoTransactions
 from faultline.extensions.open_transaction import begin_on, is_open
 from faultline.suggest import did_you_mean
 
@@ -113,11 +115,16 @@ class Transactions:
         self._providers[kind] = MadeTransactions(maker, _is_async(kind, maker)) if made else maker
 
     def use(self, name: str, provider: TransactionProvider) -> None:
-        """Provide what `@app.task(transaction=NAME)` asks for, as integrations of frameworks do."""
+        """Provide what `@app.task(transaction=NAME)` asks for; "django" is there where Django is installed.
+
+        app.transactions.use("django", DjangoTransactions(using="orders"))
+        """
         self._providers[name] = provider
 
     def find(self, kind: Any) -> TransactionProvider | None:
         """The provider of a type, or of a name."""
+        if kind == "django" and kind not in self._providers and find_spec("django") is not None:
+            self._providers[kind] = DjangoTransactions()
         return self._providers.get(kind)
 
     def __contains__(self, kind: object) -> bool:
