@@ -134,7 +134,7 @@ class Worker:
         self._pools = self.backend.transaction_pools(
             self._state.lease_table, self.config, asyncio.get_running_loop()
         )
-        self._handler_calls = HandlerCalls(InjectedTransactions())
+        self._handler_calls = HandlerCalls(InjectedTransactions(self.settings.dsn))
         self._children = self._make_children(self.places, self.config.children_max)
         self._suspects = Suspects(self._make_children({}, self.config.suspects_max))
         pacemaker_process = PacemakerProcess(self._state, self.backend.pacemaker(), self.id)

@@ -11,6 +11,7 @@ from faultline.extensions.transactions import MARK
 from faultline.job import Job
 from faultline.outcome import HANDLER_OUTCOMES
 from faultline.task import TaskSpec
+from faultline.worker.handlers.database_check import DatabaseCheck
 
 log = logging.getLogger("faultline.worker")
 
@@ -24,7 +25,8 @@ Kwargs = dict[str, Any]
 class InjectedTransactions:
     """Runs handlers inside the transaction that they ask for; gives the values that were committed."""
 
-    def __init__(self) -> None:
+    def __init__(self, dsn: str | None = None) -> None:
+        self._check = DatabaseCheck(dsn)
         self._told: set[str] = set()
 
     async def arun(self, job: Job, spec: TaskSpec, injection: Injection, args: Args, kwargs: Kwargs) -> Any:
@@ -33,7 +35,7 @@ class InjectedTransactions:
         if hasattr(injection.transaction, MARK):
             value = await _aours(job, spec, args, kwargs)
         else:
-            value = await _atheirs(job, spec, injection, args, kwargs)
+            value = await self._atheirs(job, spec, injection, args, kwargs)
         self._tell_long(job, time.monotonic() - began)
         return value
 
@@ -43,8 +45,31 @@ class InjectedTransactions:
         if hasattr(injection.transaction, MARK):
             value = _ours(job, spec, args, kwargs)
         else:
-            value = _theirs(job, spec, injection, args, kwargs)
+            value = self._theirs(job, spec, injection, args, kwargs)
         self._tell_long(job, time.monotonic() - began)
+        return value
+
+    async def _atheirs(
+        self, job: Job, spec: TaskSpec, injection: Injection, args: Args, kwargs: Kwargs
+    ) -> Any:
+        """In a transaction of the app's own, whose last statement completes the job."""
+        provider = _provider(spec, injection)
+        async with provider.begin() as conn:
+            await self._check.acheck(provider, conn, job.task)
+            given = (conn,) if injection.in_call else ()
+            value = _kept(await spec.handler(*args, *given, **kwargs))
+            _check_open(job, conn)
+            await job.complete_in(conn, result=value)  # type: ignore[attr-defined]
+        return value
+
+    def _theirs(self, job: Job, spec: TaskSpec, injection: Injection, args: Args, kwargs: Kwargs) -> Any:
+        provider = _provider(spec, injection)
+        with provider.begin() as conn:
+            self._check.check(provider, conn, job.task)
+            given = (conn,) if injection.in_call else ()
+            value = _kept(spec.handler(*args, *given, **kwargs))
+            _check_open(job, conn)
+            job.complete_in(conn, result=value)  # type: ignore[attr-defined]
         return value
 
     def _tell_long(self, job: Job, seconds: float) -> None:
@@ -72,25 +97,6 @@ def _ours(job: Job, spec: TaskSpec, args: Args, kwargs: Kwargs) -> Any:
     with block as tx:
         value = _kept(spec.handler(*args, tx, **kwargs))
         block.set_result(value)
-    return value
-
-
-async def _atheirs(job: Job, spec: TaskSpec, injection: Injection, args: Args, kwargs: Kwargs) -> Any:
-    """In a transaction of the app's own, whose last statement completes the job."""
-    async with _provider(spec, injection).begin() as conn:
-        given = (conn,) if injection.in_call else ()
-        value = _kept(await spec.handler(*args, *given, **kwargs))
-        _check_open(job, conn)
-        await job.complete_in(conn, result=value)  # type: ignore[attr-defined]
-    return value
-
-
-def _theirs(job: Job, spec: TaskSpec, injection: Injection, args: Args, kwargs: Kwargs) -> Any:
-    with _provider(spec, injection).begin() as conn:
-        given = (conn,) if injection.in_call else ()
-        value = _kept(spec.handler(*args, *given, **kwargs))
-        _check_open(job, conn)
-        job.complete_in(conn, result=value)  # type: ignore[attr-defined]
     return value
 
 

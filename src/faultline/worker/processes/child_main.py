@@ -65,7 +65,7 @@ class ChildMain:
         self._loop = asyncio.Runner()
         self._child_attempt: ChildAttempt | None = None
         self._task: asyncio.Task[Any] | None = None
-        self._calls = HandlerCalls(InjectedTransactions())
+        self._calls = HandlerCalls(InjectedTransactions(None))
         self._started: AppExtensions | None = None
 
     def run(self) -> None:
@@ -98,6 +98,7 @@ class ChildMain:
     def _prepare(self, greeting: ChildGreeting) -> None:
         """Be like the worker: its import path, its database, its way of logging; then import the handlers."""
         sys.path[:] = greeting.path
+        self._calls = HandlerCalls(InjectedTransactions(greeting.dsn))
         if greeting.dsn is not None:
             os.environ["FAULTLINE_DSN"], os.environ["FAULTLINE_POOLER"] = greeting.dsn, greeting.pooler
         if greeting.log_json is not None:
