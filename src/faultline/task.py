@@ -64,8 +64,11 @@ class TaskSpec:
     """What the worker adds to a call, beside `job`; None: nothing."""
     extensions: AppExtensions = field(default_factory=AppExtensions, compare=False, repr=False)
     """What its app has registered."""
+    around: list[Callable[..., Any]] = field(init=False, compare=False, repr=False)
+    """The middleware of its app, the list itself: the executor asks for each job whether it is empty."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "around", self.extensions.middleware.of_runs)
         check_task_name(self.name)
         _check_options(
             self.queue, self.priority, self.max_attempts, self.max_crashes, self.timeout, self.lease_for

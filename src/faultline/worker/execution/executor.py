@@ -174,7 +174,7 @@ class Executor:
                 kwargs = spec.codec.decode(attempt.args)
                 if not spec.is_async:
                     outcome = await self._call_in_thread(attempt, spec, kwargs)
-                elif spec.injection is not None or spec.extensions.middleware.of_runs:
+                elif spec.injection is not None or spec.around:
                     outcome = returned(attempt, await self.calls.acall(attempt.job, spec, kwargs))
                 elif spec.takes_job:
                     outcome = returned(attempt, await spec.handler(attempt.job, **kwargs))

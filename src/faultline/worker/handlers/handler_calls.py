@@ -113,7 +113,7 @@ class HandlerCalls:
 
 def is_direct(spec: TaskSpec) -> bool:
     """Whether nothing stands around a handler."""
-    return spec.injection is None and not spec.extensions.middleware.of_runs
+    return spec.injection is None and not spec.around
 
 
 def _swallowed() -> RuntimeError:
