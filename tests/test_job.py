@@ -9,9 +9,9 @@ from faultline.errors import BadName, FaultlineError
 from faultline.job import Job, JobState
 
 
-def running(token=3, attempt=1, begin=None, seed=bytes(8)):
+def running(token=3, attempt=1, context=None, seed=bytes(8)):
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    return Job(7, "charge", "billing", attempt, 10, 0, token, None, moment, begin, seed)
+    return Job(7, "charge", "billing", attempt, 10, 0, token, None, moment, context, seed)
 
 
 def test_an_idempotency_key_is_the_same_in_every_attempt():
@@ -76,10 +76,11 @@ def test_a_transaction_outside_a_worker_is_refused_in_words():
 def test_a_transaction_is_begun_by_the_worker_with_the_result_and_the_isolation():
     asked = []
 
-    def begin(job, result, isolation):
-        asked.append((job.id, result, isolation))
+    class Context:
+        def complete(self, job, result, isolation):
+            asked.append((job.id, result, isolation))
 
-    running(begin=begin).complete(result={"paid": True})
+    running(context=Context()).complete(result={"paid": True})
 
     assert asked == [(7, {"paid": True}, None)]
 

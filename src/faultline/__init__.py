@@ -25,15 +25,19 @@ if TYPE_CHECKING:
         BadName,
         FaultlineError,
         HandlerDied,
+        InSavepoint,
         JobCancelled,
         JobDead,
         JobNotFound,
         KeyConflict,
         LeaseLost,
+        NotCommitted,
+        NotInTransaction,
         OutcomeUnknown,
         OutOfBounds,
         ResourceFailed,
         ResultNotKept,
+        TransactionConflict,
         TransactionEnded,
         TransactionOpen,
         WaitTimeout,
@@ -58,6 +62,7 @@ __all__ = [
     "FaultlineError",
     "Handle",
     "HandlerDied",
+    "InSavepoint",
     "Job",
     "JobCancelled",
     "JobDead",
@@ -69,6 +74,8 @@ __all__ = [
     "LeaseLost",
     "LedgerEntry",
     "NewJob",
+    "NotCommitted",
+    "NotInTransaction",
     "OutOfBounds",
     "OutcomeUnknown",
     "Refusal",
@@ -80,6 +87,7 @@ __all__ = [
     "SyncTransaction",
     "Task",
     "Transaction",
+    "TransactionConflict",
     "TransactionEnded",
     "TransactionOpen",
     "TransactionProvider",
@@ -98,9 +106,10 @@ _HOMES = {
     "faultline.client": "Handle Task",
     "faultline.config": "WorkerConfig",
     "faultline.errors": (
-        "AlreadySettled BadArguments BadDocument BadName FaultlineError HandlerDied JobCancelled JobDead "
-        "JobNotFound KeyConflict LeaseLost OutcomeUnknown OutOfBounds ResourceFailed ResultNotKept "
-        "TransactionEnded TransactionOpen WaitTimeout WrongState"
+        "AlreadySettled BadArguments BadDocument BadName FaultlineError HandlerDied InSavepoint "
+        "JobCancelled JobDead JobNotFound KeyConflict LeaseLost NotCommitted NotInTransaction OutcomeUnknown "
+        "OutOfBounds ResourceFailed ResultNotKept TransactionConflict TransactionEnded TransactionOpen "
+        "WaitTimeout WrongState"
     ),
     "faultline.extensions": "JobEvent TransactionProvider injected",
     "faultline.job": "Job JobInfo JobState LedgerEntry NewJob Refusal",

@@ -5,11 +5,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from faultline.bounds import check_job_id, check_queue_name
+from faultline.client import send_in
 from faultline.client.app_stores import AppStores, refuse_in_a_loop
 from faultline.client.handle import found
 from faultline.client.sender import Sender
 from faultline.client.task_decorator import TaskDecorator
 from faultline.config import Settings, check_dsn, redact
+from faultline.connections import AwaitedConnection, PlainConnection
 from faultline.errors import ConfigError, InputError, OutOfBounds
 from faultline.extensions import Transactions
 from faultline.extensions.hooks import H
@@ -189,6 +191,18 @@ class Faultline:
     async def aenqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
         """Put many jobs, of any tasks, in their queues in one transaction; gives their ids in order."""
         return await self._sender.aenqueue_many(jobs)
+
+    def enqueue_many_in(self, conn: PlainConnection, jobs: Iterable[NewJob], /) -> list[int]:
+        """Put many jobs, of any tasks, in their queues in your own transaction; gives their ids in order.
+
+        app.enqueue_many_in(conn, (charge.new(order_id=n) for n in orders))
+        """
+        refuse_in_a_loop("enqueue_many_in")
+        return send_in.enqueue_many_in(self._sender, conn, jobs)
+
+    async def aenqueue_many_in(self, conn: AwaitedConnection, jobs: Iterable[NewJob], /) -> list[int]:
+        """Put many jobs, of any tasks, in their queues in your own transaction; gives their ids in order."""
+        return await send_in.aenqueue_many_in(self._sender, conn, jobs)
 
     def get(self, job_id: int) -> JobInfo:
         """The job of this id as it stands now, or JobNotFound.

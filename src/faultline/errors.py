@@ -15,6 +15,10 @@
     ├── TransactionOpen         a job.complete of this attempt has not ended yet
     ├── TransactionEnded        the handler itself ended the transaction it was lent
     ├── ResourceFailed          a resource that the handler asks for could not be opened
+    ├── NotInTransaction        the connection commits each statement by itself
+    ├── InSavepoint             a job was to be settled inside a savepoint
+    ├── TransactionConflict     the transaction cannot be serialised; everything in it rolls back
+    ├── NotCommitted            the handler returned, and its own transaction was not committed
     ├── NoDatabase              job.complete was asked of a worker that knows a server only
     ├── OutcomeUnknown          the reply was lost, and no row can tell what happened
     ├── JobNotFound             no trace of a job with that id
@@ -202,6 +206,38 @@ class ResourceFailed(FaultlineError):
 
     The attempt has failed, and the retry rules of its task decide; the next attempt opens it again. The
     message names the resource and the error, which is the `__cause__` as well.
+    """
+
+
+class NotInTransaction(FaultlineError):
+    """A job was to be settled over a connection without an open transaction.
+
+    Nothing was written. With autocommit the job would be settled apart from your rows: begin a transaction
+    (`conn.transaction()`, `session.begin()`, `transaction.atomic()`), and settle the job inside it.
+    """
+
+
+class InSavepoint(FaultlineError):
+    """A job was to be settled inside a savepoint (SQLSTATE LS006).
+
+    The savepoint rolls back. A refusal that is swallowed there would not stop the outer commit. Settle the
+    job outside the savepoint; `savepoint=True` allows it, for tests that are wrapped in a transaction.
+    """
+
+
+class TransactionConflict(FaultlineError):
+    """A concurrent write made this transaction fail (SQLSTATE 40001): also a heartbeat of this very lease.
+
+    Everything in it rolls back, and the job is as it was. Repeat the transaction; with the isolation levels
+    REPEATABLE READ and SERIALIZABLE, `job.complete(isolation=...)` locks the job's row first.
+    """
+
+
+class NotCommitted(FaultlineError):
+    """The handler returned after `job.complete_in`, and its transaction was rolled back or never committed.
+
+    The job is still running by its row, so this attempt has failed, and is retried by the task's rules. Rows
+    of the handler that were written outside that transaction may exist.
     """
 
 

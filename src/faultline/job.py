@@ -1,12 +1,12 @@
 """A job at each stage of its life: NewJob, Job, JobInfo, and its lines in the ledger."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, overload
 from uuid import UUID, uuid5
 
 import msgspec
@@ -15,7 +15,10 @@ from faultline.errors import BadName, FaultlineError, OutOfBounds
 from faultline.suggest import did_you_mean
 
 if TYPE_CHECKING:  # states are plain values: only the type checker follows the import
-    from psycopg import AsyncConnection, Connection, IsolationLevel
+    from psycopg import IsolationLevel
+
+    from faultline import SyncTransaction, Transaction
+    from faultline.connections import AwaitedConnection, PlainConnection
 
 EFFECT_NAME_CHARS_MAX = 200
 
@@ -89,13 +92,13 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompletionBlock(Protocol):
-    """What `job.complete()` gives: a psycopg connection, by `with` or by `async with`.
+    """What `job.complete()` gives: a transaction on a psycopg connection, by `with` or by `async with`.
 
     Leaving the block commits the handler's rows, the job's success and its ledger entry together; an
     exception, or a lost lease, rolls all of it back.
     """
 
-    def __enter__(self) -> "Connection[Any]": ...
+    def __enter__(self) -> "SyncTransaction": ...
 
     def __exit__(
         self,
@@ -105,7 +108,7 @@ class CompletionBlock(Protocol):
         /,
     ) -> bool | None: ...
 
-    async def __aenter__(self) -> "AsyncConnection[Any]": ...
+    async def __aenter__(self) -> "Transaction": ...
 
     async def __aexit__(
         self,
@@ -116,8 +119,21 @@ class CompletionBlock(Protocol):
     ) -> bool | None: ...
 
 
-Begin = Callable[["Job", Any, "IsolationLevel | None"], CompletionBlock]
-"""The worker's way to lend its connections to `job.complete`."""
+class JobContext(Protocol):
+    """The worker's way to settle a job for its handler: by its own blocks, or in the user's transaction."""
+
+    def complete(self, job: "Job", result: Any, isolation: "IsolationLevel | None") -> CompletionBlock: ...
+
+    def fenced(self, job: "Job", isolation: "IsolationLevel | None") -> CompletionBlock: ...
+
+    def complete_in(self, job: "Job", conn: Any, result: Any, *, savepoint: bool) -> Any: ...
+
+    def fail_in(
+        self, job: "Job", conn: Any, error: BaseException | str, delay: timedelta | None, *, savepoint: bool
+    ) -> Any: ...
+
+    def snooze_in(self, job: "Job", conn: Any, delay: timedelta, reason: str, *, savepoint: bool) -> Any: ...
+
 
 SEED_BYTES: Final = 8
 
@@ -151,7 +167,7 @@ class Job(msgspec.Struct, eq=False, gc=False):
     key: str | None
     _created_at: datetime | int
     """As an int: the database's own count, in microseconds since 2000. Most handlers never ask."""
-    _begin: Begin | None = None
+    _context: JobContext | None = None
     _key_seed: bytes | None = bytes(SEED_BYTES)
     """Random bytes of the job, the same in every attempt; zeros in a Job made without a worker."""
     _lost: bool = False
@@ -215,22 +231,106 @@ class Job(msgspec.Struct, eq=False, gc=False):
         namespace = UUID(bytes=self._key_seed + self.id.to_bytes(8, "big", signed=True))
         return str(uuid5(namespace, name))
 
+    def _settled_by(self, form: str) -> JobContext:
+        if self._context is None:
+            raise FaultlineError(
+                f"{form} needs the worker that runs the job; this Job was made by hand. "
+                "Run the handler in a worker; `faultline worker --until-empty` is one for tests"
+            )
+        return self._context
+
+    @overload
+    def complete_in(
+        self, conn: "PlainConnection", result: Any = None, *, savepoint: bool = False
+    ) -> None: ...
+    @overload
+    def complete_in(
+        self, conn: "AwaitedConnection", result: Any = None, *, savepoint: bool = False
+    ) -> Awaitable[None]: ...
+
+    def complete_in(self, conn: Any, result: Any = None, *, savepoint: bool = False) -> Any:
+        """Complete the job in your own transaction: its success commits with your rows, or not at all.
+
+            with engine.begin() as conn:
+                conn.execute(update(orders).where(orders.c.id == order_id).values(paid=True))
+                job.complete_in(conn, result="paid")
+
+        The connection is one of psycopg, a connection or session of SQLAlchemy, or `django.db.connection`;
+        on an async one, also of asyncpg, it is awaited. If the lease is lost it raises `LeaseLost`, and the
+        transaction can only roll back. Inside a savepoint it raises `InSavepoint`, unless `savepoint=True`.
+        """
+        return self._settled_by("job.complete_in()").complete_in(self, conn, result, savepoint=savepoint)
+
+    @overload
+    def fail_in(
+        self,
+        conn: "PlainConnection",
+        error: BaseException | str,
+        delay: timedelta | None = None,
+        *,
+        savepoint: bool = False,
+    ) -> None: ...
+    @overload
+    def fail_in(
+        self,
+        conn: "AwaitedConnection",
+        error: BaseException | str,
+        delay: timedelta | None = None,
+        *,
+        savepoint: bool = False,
+    ) -> Awaitable[None]: ...
+
+    def fail_in(
+        self,
+        conn: Any,
+        error: BaseException | str,
+        delay: timedelta | None = None,
+        *,
+        savepoint: bool = False,
+    ) -> Any:
+        """Fail this attempt in your own transaction, and keep the rows that you wrote there.
+
+        The job is tried again after `delay` (one second by default), or is dead when no attempt is left.
+        """
+        return self._settled_by("job.fail_in()").fail_in(self, conn, error, delay, savepoint=savepoint)
+
+    @overload
+    def snooze_in(
+        self, conn: "PlainConnection", delay: timedelta, reason: str = "", *, savepoint: bool = False
+    ) -> None: ...
+    @overload
+    def snooze_in(
+        self, conn: "AwaitedConnection", delay: timedelta, reason: str = "", *, savepoint: bool = False
+    ) -> Awaitable[None]: ...
+
+    def snooze_in(self, conn: Any, delay: timedelta, reason: str = "", *, savepoint: bool = False) -> Any:
+        """Put the job off in your own transaction, and keep your rows of it; no attempt is counted."""
+        return self._settled_by("job.snooze_in()").snooze_in(self, conn, delay, reason, savepoint=savepoint)
+
     def complete(self, result: Any = None, isolation: "IsolationLevel | None" = None) -> CompletionBlock:
         """Commit the handler's rows, the job's success and its ledger entry together, or not at all.
 
         Use it with `with` in a plain handler and with `async with` in an async one:
 
-            async with job.complete(result=intent) as conn:
-                await conn.execute("update orders set paid = true where id = %s", [order_id])
+            async with job.complete() as tx:
+                await tx.execute("update orders set paid = true where id = %s", [order_id])
+                tx.result = "paid"
 
-        If the lease was lost, everything rolls back and `LeaseLost` is raised at the block's end.
+        After the block the job is complete: return nothing else, and open no second block. If the lease was
+        lost, everything rolls back and `LeaseLost` is raised at the block's end.
         """
-        if self._begin is None:
-            raise FaultlineError(
-                "job.complete() needs the worker that runs the job; this Job was made by hand. "
-                "Run the handler in a worker; `faultline worker --until-empty` is one for tests"
-            )
-        return self._begin(self, result, isolation)
+        return self._settled_by("job.complete()").complete(self, result, isolation)
+
+    def fenced(self, isolation: "IsolationLevel | None" = None) -> CompletionBlock:
+        """Commit rows only while the lease is ours, and go on with the job.
+
+            async with job.fenced() as tx:
+                await tx.execute("insert into parts (job, part) values (%s, 1)", [job.id])
+
+        A retry runs the block again: what it writes must bear that, or be keyed. If the lease was lost,
+        everything rolls back and `LeaseLost` is raised at the block's end.
+        """
+        return self._settled_by("job.fenced()").fenced(self, isolation)
 
     def __repr__(self) -> str:
         return f"Job(id={self.id}, task={self.task!r}, attempt={self.attempt}, token={self.token})"

@@ -44,15 +44,16 @@ async def awaited(order_id: int, note: str = "") -> str:
 
 @app.task
 def with_job(job: Job, order_id: int, note: str = "") -> str:
-    with job.complete(result="x") as conn:
-        assert_type(conn, Connection[Any])
+    with job.complete(result="x") as tx:
+        assert_type(tx, SyncTransaction)
     return note
 
 
 @app.task(queue="billing", priority=-5, max_attempts=5, timeout=timedelta(minutes=1), name="shop.charge")
 async def charge(job: Job, order: Order, *, note: str = "") -> int:
-    async with job.complete() as conn:
-        assert_type(conn, AsyncConnection[Any])
+    async with job.complete() as tx:
+        assert_type(tx, Transaction)
+        tx.result = 1
     return 1
 
 

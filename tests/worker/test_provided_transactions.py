@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_asyn
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from faultline import Faultline, Job
+from faultline import Faultline
 from faultline.outcome import Snooze
 from faultline.retry import Constant
 from faultline.store import calls
@@ -25,8 +25,6 @@ from faultline.worker.handlers import injected_transactions
 from tests.conftest import a_database
 from tests.support import TAKE_OVER, enqueue, outcomes
 from tests.worker.harness import InProcess, execute, quick, rows
-
-pytestmark = pytest.mark.skipif(not hasattr(Job, "complete_in"), reason="job.complete_in is not there yet")
 
 LATER = Constant(timedelta(hours=1))
 INSERT = "insert into effects (job_id, token, said) values (0, 0, 'written')"

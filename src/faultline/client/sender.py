@@ -136,6 +136,12 @@ class Sender:
             self._on_their_way.add(coming)
             coming.add_done_callback(self._on_their_way.discard)
 
+    def hint_soon(self, queue: str) -> None:
+        """The same from a callback of the event loop, which cannot wait."""
+        coming = asyncio.get_running_loop().create_task(self.ahint(queue))
+        self._on_their_way.add(coming)
+        coming.add_done_callback(self._on_their_way.discard)
+
     def _send(self, queue: str) -> None:
         with _only_a_hint(queue):
             self._stores.plain().run(calls.wake(queue))

@@ -5,19 +5,16 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
-from psycopg import AsyncConnection, Connection
-
 from faultline import bounds
 from faultline.args import ResultReader
-from faultline.client import traced_send
+from faultline.client import send_in
 from faultline.client.app_stores import refuse_in_a_loop
 from faultline.client.handle import Handle
 from faultline.client.sender import Sender
+from faultline.connections import AwaitedConnection, PlainConnection
 from faultline.errors import InputError
 from faultline.job import NewJob
 from faultline.retry import Constant, Exponential, to_json
-from faultline.store import calls
-from faultline.store.pool import AsyncStore, Store
 from faultline.suggest import naming_options
 from faultline.task import TaskSpec
 
@@ -85,30 +82,38 @@ class Task(Generic[P, R]):
         """
         return self.handle(await self._sender.aenqueue(self.new(*args, **kwargs)))
 
-    def enqueue_in(self, conn: Connection[Any], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    def enqueue_in(self, conn: PlainConnection, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put a job in its queue in your own transaction: it exists when you commit, and never if you do not.
 
             with psycopg.connect(dsn) as conn:
                 conn.execute("insert into orders (id) values (7)")
                 charge.enqueue_in(conn, order_id=7)
 
-        No wake-up is sent, because only you know when it is committed: a worker's poll finds the job
-        within a quarter of a second, or call `app.wake(queue)` after the commit.
+        The connection is one of psycopg, a connection or session of SQLAlchemy, or `django.db.connection`.
+        Sessions and Django tell of the commit, and workers are woken after it. Other connections do not: a
+        worker's poll finds the job within a quarter of a second, or call `app.wake(queue)` after the commit.
         """
         refuse_in_a_loop("enqueue_in")
-        _check_kind(conn, Connection, "enqueue_in")
-        new = self.new(*args, **kwargs)
-        return self.handle(traced_send.send(new, lambda new: Store.run_in(conn, calls.enqueue(new))))
+        return self.handle(send_in.enqueue_in(self._sender, conn, self.new(*args, **kwargs)))
 
-    async def aenqueue_in(
-        self, conn: AsyncConnection[Any], /, *args: P.args, **kwargs: P.kwargs
-    ) -> Handle[R]:
-        """Put a job in its queue in your own transaction; as `enqueue_in`, on an async connection."""
-        _check_kind(conn, AsyncConnection, "aenqueue_in")
-        new = self.new(*args, **kwargs)
-        return self.handle(
-            await traced_send.asend(new, lambda new: AsyncStore.run_in(conn, calls.enqueue(new)))
-        )
+    async def aenqueue_in(self, conn: AwaitedConnection, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Put a job in its queue in your own transaction; as `enqueue_in`, on an async connection.
+
+        One of psycopg, asyncpg or SQLAlchemy.
+        """
+        return self.handle(await send_in.aenqueue_in(self._sender, conn, self.new(*args, **kwargs)))
+
+    def enqueue_many_in(self, conn: PlainConnection, jobs: Iterable[NewJob], /) -> list[int]:
+        """Put many jobs in their queues in your own transaction; gives their ids in the same order.
+
+        charge.enqueue_many_in(conn, (charge.new(order_id=n) for n in orders))
+        """
+        refuse_in_a_loop("enqueue_many_in")
+        return send_in.enqueue_many_in(self._sender, conn, jobs)
+
+    async def aenqueue_many_in(self, conn: AwaitedConnection, jobs: Iterable[NewJob], /) -> list[int]:
+        """Put many jobs in their queues in your own transaction; gives their ids in the same order."""
+        return await send_in.aenqueue_many_in(self._sender, conn, jobs)
 
     def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
         """Put many jobs in their queues, all of them or none; gives their ids in the same order.
@@ -203,15 +208,3 @@ def _defaults(spec: TaskSpec) -> dict[str, Any]:
         "timeout": spec.timeout,
         "lease_for": spec.lease_for,
     }
-
-
-def _check_kind(conn: object, kind: type[Any], form: str) -> None:
-    if not isinstance(conn, kind):
-        name = f"{type(conn).__module__}.{type(conn).__qualname__}".removeprefix("builtins.")
-        other = {"enqueue_in": "aenqueue_in", "aenqueue_in": "enqueue_in"}[form]
-        hint = (
-            f"for it there is {other}"
-            if isinstance(conn, Connection | AsyncConnection)
-            else ("give it the connection that your transaction is on")
-        )
-        raise InputError(f"{form} takes a psycopg.{kind.__name__} first, not a {name}; {hint}")

@@ -133,7 +133,19 @@ class RemoteBackend:
             return None  # it is recorded all the same; only the log knows less
 
     async def outcome(self, lease: Lease) -> str:
-        request = rpc.OutcomeRequest(leases=[call_messages.proof(lease)])
+        return await self._outcome(lease)
+
+    async def outcome_in(self, lease: Lease) -> str:
+        return await self._outcome(lease, in_own_transaction=True)
+
+    async def note_error(self, lease: Lease, error: str) -> bool:
+        """Not over a server: the worker's log has it."""
+        return False
+
+    async def _outcome(self, lease: Lease, *, in_own_transaction: bool = False) -> str:
+        request = rpc.OutcomeRequest(
+            leases=[call_messages.proof(lease)], in_own_transaction=in_own_transaction
+        )
         response = await self._session.call("Outcome", request)
         return call_messages.ENDS.get(response.ends[0], "gone")
 

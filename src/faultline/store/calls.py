@@ -135,6 +135,11 @@ def complete(lease: Lease, result: str | None) -> Call[None]:
     return Call("complete", {**lease.proof, "result": result}, read=rows.nothing)
 
 
+def complete_in(lease: Lease, result: str | None, *, savepoint: bool = False) -> Call[None]:
+    """The same in a transaction of the handler's own; refused inside a savepoint, unless that is allowed."""
+    return Call("complete_in", {**lease.proof, "result": result, "savepoint": savepoint}, read=rows.nothing)
+
+
 def complete_many(
     leases: Sequence[Held], results: Sequence[str | None], worker: int | None = None
 ) -> Call[list[SettleRefusal]]:
@@ -145,6 +150,11 @@ def complete_many(
 
 def fail(lease: Lease, error: str, delay: timedelta) -> Call[str]:
     return Call("fail", {**lease.proof, "error": error, "delay": delay}, read=rows.one)
+
+
+def fail_in(lease: Lease, error: str, delay: timedelta, *, savepoint: bool = False) -> Call[str]:
+    said = {"error": error, "delay": delay, "savepoint": savepoint}
+    return Call("fail_in", {**lease.proof, **said}, read=rows.one)
 
 
 def fail_many(
@@ -175,6 +185,11 @@ def snooze(lease: Lease, delay: timedelta, reason: str = "") -> Call[None]:
     return Call("snooze", {**lease.proof, "delay": delay, "reason": reason}, read=rows.nothing)
 
 
+def snooze_in(lease: Lease, delay: timedelta, reason: str, *, savepoint: bool = False) -> Call[None]:
+    said = {"delay": delay, "reason": reason, "savepoint": savepoint}
+    return Call("snooze_in", {**lease.proof, **said}, read=rows.nothing)
+
+
 def snooze_unknown(lease: Lease, delay: timedelta) -> Call[str]:
     """No worker may know the task: returns `dead` when that was so for a day, else `queued`."""
     return Call("snooze", {**lease.proof, "delay": delay, "unknown_task": True}, read=rows.one)
@@ -195,6 +210,16 @@ def database_identity() -> Call[str]:
 
 def outcome(lease: Lease) -> Call[str]:
     return Call("outcome", lease.proof, read=rows.one)
+
+
+def outcome_in(lease: Lease) -> Call[str]:
+    """The same for a lease that its handler settled in its own transaction; `busy` while that is open."""
+    return Call("outcome_in", lease.proof, read=rows.one)
+
+
+def note_error(lease: Lease, error: str) -> Call[bool]:
+    """Keep what a handler raised after its success; False where no row has the success."""
+    return Call("note_error", {**lease.proof, "error": error}, read=rows.one)
 
 
 def others_serve(queue: str, worker: int | None) -> Call[bool]:

@@ -1,6 +1,6 @@
 """A pooled connection lent to a handler: a separate object for the same session, until the loan ends."""
 
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, overload
 
 from psycopg import AsyncConnection, Connection
 from psycopg.pq import ConnStatus, TransactionStatus
@@ -8,27 +8,28 @@ from psycopg.pq import ConnStatus, TransactionStatus
 from faultline.errors import TransactionEnded
 from faultline.store.driver.async_connection import AsyncPqConnection, SyncPqConnection
 
-UNSET: Final = object()
+NOT_SET: Final = object()
+"""The result of a transaction that was given none; None is a result."""
 
 
 class Transaction(AsyncPqConnection):
-    """A psycopg connection inside the transaction that completes a job: what async handlers are given.
+    """A transaction that completes its job: a psycopg connection, for an async handler.
+
+    `job.complete()` gives it; a parameter of this type is given one that lasts as long as the handler:
 
         @app.task
         async def charge(tx: Transaction, order_id: int) -> int:
             await tx.execute("update orders set paid = true where id = %s", [order_id])
             return order_id
-
-    Begin and end are the worker's; `tx.transaction()` is a savepoint.
     """
 
     _faultline_transaction = "async"
-    _result: Any = UNSET
+    _result: Any = NOT_SET
 
     @property
     def result(self) -> Any:
-        """The result that is committed with the success; may be set in place of returning it."""
-        return None if self._result is UNSET else self._result
+        """The job's result, committed with the rows; None until it is set."""
+        return None if self._result is NOT_SET else self._result
 
     @result.setter
     def result(self, value: Any) -> None:
@@ -36,15 +37,15 @@ class Transaction(AsyncPqConnection):
 
 
 class SyncTransaction(SyncPqConnection):
-    """The same for plain handlers."""
+    """The same for a plain handler, which runs in a thread or in a process of its own."""
 
     _faultline_transaction = "plain"
-    _result: Any = UNSET
+    _result: Any = NOT_SET
 
     @property
     def result(self) -> Any:
-        """The result that is committed with the success; may be set in place of returning it."""
-        return None if self._result is UNSET else self._result
+        """The job's result, committed with the rows; None until it is set."""
+        return None if self._result is NOT_SET else self._result
 
     @result.setter
     def result(self, value: Any) -> None:
@@ -70,11 +71,20 @@ class EndedSession:
         self.refuse()
 
 
-def lend(conn: Any) -> Any:
+@overload
+def lend(conn: AsyncPqConnection) -> Transaction: ...
+@overload
+def lend(conn: SyncPqConnection) -> SyncTransaction: ...
+
+
+def lend(conn: AsyncPqConnection | SyncPqConnection) -> Transaction | SyncTransaction:
     """Another connection object for the session of a pooled one."""
-    lent = object.__new__(Transaction if isinstance(conn, AsyncConnection) else SyncTransaction)
+    kind: type[Transaction | SyncTransaction] = (
+        Transaction if isinstance(conn, AsyncPqConnection) else SyncTransaction
+    )
+    lent: Any = object.__new__(kind)
     lent.__dict__.update(conn.__dict__)
-    return lent
+    return lent  # type: ignore[no-any-return]
 
 
 def end_loan(lent: "Connection[Any] | AsyncConnection[Any]", why: str) -> None:

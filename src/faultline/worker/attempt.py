@@ -62,6 +62,14 @@ COMMITTED: Final = AttemptPhase.COMMITTED
 BLOCK_OPEN: Final = (AttemptPhase.IN_TRANSACTION, AttemptPhase.COMMITTING)
 
 
+class Offer(msgspec.Struct, frozen=True):
+    """What a handler has written in a transaction of its own; whether that commits, the rows tell."""
+
+    entry: str
+    """The ledger's word for it: `succeeded`, `failed` or `snoozed`."""
+    result: str | None = None
+
+
 class HandlerState(StrEnum):
     """Where the handler of an attempt is, and what became of one that would not stop."""
 
@@ -121,6 +129,12 @@ class Attempt(msgspec.Struct, eq=False):
     """True while its own transaction holds its row's lock: no heartbeat renews it, and no reaper takes it."""
     lost: LeaseLost | None = None
     """What job.complete was refused with: it stands, even when the handler swallowed it."""
+    offer: Offer | None = None
+    """Set by complete_in, fail_in and snooze_in: the rows are asked before anything is recorded."""
+    committed_result: str | None = None
+    """The result that its own transaction has committed."""
+    afterword: str | None = None
+    """What its handler raised after its success was committed; kept beside the success."""
     cut: Callable[[], None] | None = None
     """Ends the connection of its open job.complete, at once and without a word to the server."""
     span: Processing | None = None

@@ -126,6 +126,14 @@ class Backend(Protocol):
         """How this lease ended, by the rows: `running`, an outcome, or `gone` when no row tells."""
         ...
 
+    async def outcome_in(self, lease: Lease) -> str:
+        """The same of a lease that its handler settled in its own transaction; `busy` while that is open."""
+        ...
+
+    async def note_error(self, lease: Lease, error: str) -> bool:
+        """Keep what a handler raised after its success; False where that is not kept."""
+        ...
+
     async def record_refusal(self, lease: Lease) -> tuple[str, int | None]:
         """Record that the fence refused this lease; returns the reason and the job's newest token."""
         ...

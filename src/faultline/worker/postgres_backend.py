@@ -133,6 +133,12 @@ class PostgresBackend:
     async def outcome(self, lease: Lease) -> str:
         return await self._rest.run(calls.outcome(lease))
 
+    async def outcome_in(self, lease: Lease) -> str:
+        return await self._rest.run(calls.outcome_in(lease))
+
+    async def note_error(self, lease: Lease, error: str) -> bool:
+        return await self._rest.run(calls.note_error(lease, error))
+
     async def record_refusal(self, lease: Lease) -> tuple[str, int | None]:
         reason, current_token = await self._rest.run(calls.refused(lease, self._worker))
         return reason, current_token

@@ -9,13 +9,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-from psycopg import IsolationLevel
-
 from faultline import failpoints
 from faultline.config import Settings, WorkerConfig
 from faultline.durations import format_duration
 from faultline.errors import LeaseLost
-from faultline.job import CompletionBlock, Job
 from faultline.store.driver.listen import Wakes
 from faultline.store.driver.notifications import cancelled_in
 from faultline.task import Registry
@@ -44,7 +41,8 @@ from faultline.worker.processes.suspects import Suspects
 from faultline.worker.reporter import Reporter
 from faultline.worker.settlement.settler import Settler
 from faultline.worker.state import WorkerState
-from faultline.worker.transactions.transaction import WorkTransaction, ask_rows
+from faultline.worker.transactions.attempt_context import AttemptContext
+from faultline.worker.transactions.transaction import ask_rows
 
 log = logging.getLogger("faultline.worker")
 
@@ -142,7 +140,8 @@ class Worker:
             await pacemaker_process.start()
             settler = Settler(self._state, self.backend, outage, self.id)
             await asyncio.gather(pacemaker_process.wait_ready(), self.backend.warm_up())
-            intake = JobIntake(self._state, self.tasks, pacemaker_process, self.id, self._begin)
+            context = AttemptContext(lambda: self._pools)
+            intake = JobIntake(self._state, self.tasks, pacemaker_process, self.id, context)
             self._claimer = claimer = Claimer(self._state, self.backend, intake, outage)
             claimer.claimed = self.claimed
             emit(
@@ -173,13 +172,6 @@ class Worker:
             await ask_rows(attempt, self._pools, died)
 
         return ChildPool(self.config, self.settings, places, self._state.lease_table, ask, most)
-
-    def _begin(self, job: Job, result: Any, isolation: IsolationLevel | None) -> CompletionBlock:
-        """What job.complete() calls, in the loop or in a thread: a block of its attempt."""
-        attempt = job._attempt
-        if attempt is None:  # its handler was told to stop, and goes on
-            raise LeaseLost(job.id, job.token, None, "not_renewed")
-        return WorkTransaction(attempt, self._pools, result, isolation)
 
     async def _work(
         self,

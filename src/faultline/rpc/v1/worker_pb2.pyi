@@ -44,6 +44,7 @@ class End(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     END_CANCELLED: _ClassVar[End]
     END_DEAD: _ClassVar[End]
     END_GONE: _ClassVar[End]
+    END_BUSY: _ClassVar[End]
 PULSE_UNSPECIFIED: Pulse
 PULSE_HELD: Pulse
 PULSE_LOST: Pulse
@@ -70,6 +71,7 @@ END_RELEASED: End
 END_CANCELLED: End
 END_DEAD: End
 END_GONE: End
+END_BUSY: End
 
 class FromWorker(_message.Message):
     __slots__ = ("hello", "ask", "withdraw", "beat", "results", "goodbye", "ping")
@@ -498,10 +500,12 @@ class SettleRequest(_message.Message):
     def __init__(self, worker: _Optional[int] = ..., results: _Optional[_Union[Results, _Mapping]] = ...) -> None: ...
 
 class OutcomeRequest(_message.Message):
-    __slots__ = ("leases",)
+    __slots__ = ("leases", "in_own_transaction")
     LEASES_FIELD_NUMBER: _ClassVar[int]
+    IN_OWN_TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     leases: _containers.RepeatedCompositeFieldContainer[Proof]
-    def __init__(self, leases: _Optional[_Iterable[_Union[Proof, _Mapping]]] = ...) -> None: ...
+    in_own_transaction: bool
+    def __init__(self, leases: _Optional[_Iterable[_Union[Proof, _Mapping]]] = ..., in_own_transaction: bool = ...) -> None: ...
 
 class OutcomeResponse(_message.Message):
     __slots__ = ("ends",)

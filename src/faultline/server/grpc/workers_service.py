@@ -201,7 +201,7 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
     async def Outcome(
         self, request: worker_pb2.OutcomeRequest, caller: Caller, context: Context
     ) -> worker_pb2.OutcomeResponse:
-        return await self.service.ends(request.leases, self._rights(caller))
+        return await self.service.ends(request, self._rights(caller))
 
     @unary("work")
     async def Refused(

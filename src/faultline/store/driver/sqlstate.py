@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg_pool import PoolTimeout
@@ -28,6 +28,39 @@ _BAD_NUMBER = ("22003", "22007", "22008", "22P03", "2201W", "2201X")
 # The server's message for a number that is too large or not whole: every number in a call is whole and below
 # 2^63, and the two that bound a batch are below 2^31.
 _WRONG_NUMBER = re.compile(r"(\w+) => (?:numeric|double precision)|(most|room) => bigint")
+
+
+class ErrorFacts(NamedTuple):
+    """An error of the server, as any driver has it."""
+
+    state: str
+    message: str
+    detail: str | None = None
+    hint: str | None = None
+    constraint: str | None = None
+    table: str | None = None
+    column: str | None = None
+    source: str | None = None
+    """The function of the server that raised it, the same in every language of its messages."""
+
+    @classmethod
+    def of(cls, fault: Any) -> "ErrorFacts":
+        """Of an error of psycopg, or of psycopg2 below another library."""
+        state = getattr(fault, "sqlstate", None) or getattr(fault, "pgcode", None) or ""
+        diag = getattr(fault, "diag", None)
+        if diag is None:
+            return cls(state, str(fault))
+        return cls(
+            state, diag.message_primary or str(fault), diag.message_detail, diag.message_hint,
+            diag.constraint_name, diag.table_name, diag.column_name, diag.source_function,
+        )  # fmt: skip
+
+    @property
+    def line(self) -> str:
+        """The first line of the message, with its hint, if any."""
+        said = self.message.strip().splitlines()
+        line = said[0] if said else self.state
+        return f"{line}. {self.hint}" if self.hint else line
 
 
 def connect_reason(fault: BaseException) -> str:
@@ -63,32 +96,45 @@ def named_errors() -> Iterator[None]:
 
 def named(fault: psycopg.Error) -> Exception:
     """Faultline's error for an error of the driver; the same error if there is no better one."""
-    state = fault.sqlstate or ""
+    facts = ErrorFacts.of(fault)
+    if not facts.state and isinstance(fault, psycopg.DataError):  # the driver refused it: nothing was sent
+        return errors.BadDocument(f"{_line(fault)}; remove or escape it")
+    if not facts.state and _is_of_the_line(fault):
+        return went_away(_line(fault))
+    return named_by(facts) or fault
+
+
+def named_by(facts: ErrorFacts) -> Exception | None:
+    """Faultline's error for what a server said, whichever driver heard it; None if there is none."""
+    state = facts.state
     ours = _OWN.get(state)
     if ours is not None:
-        return ours(fault)
-    if state == "23514" and fault.diag.table_name == _STRAYS and not fault.diag.constraint_name:
+        return ours(facts)
+    if state == "23514" and facts.table == _STRAYS and not facts.constraint:
         return errors.ServerUnavailable(
             "the ledger was given a new range in this moment; nothing was written; try again"
         )
     if state == "23514":
-        return _broken_bound(fault)
+        return _broken_bound(facts)
     if state == "23502":
-        return errors.InputError(f"refused: {fault.diag.column_name} is missing (null); give it a value")
+        return errors.InputError(f"refused: {facts.column} is missing (null); give it a value")
     if state.startswith(_BAD_JSON):
         return errors.BadDocument(
-            f"{_line(fault)}{_reason(fault)}; PostgreSQL cannot hold this text, remove or escape it"
+            f"{facts.line}{_reason(facts)}; PostgreSQL cannot hold this text, remove or escape it"
         )
-    if not state and isinstance(fault, psycopg.DataError):  # the driver refused it: nothing was sent
-        return errors.BadDocument(f"{_line(fault)}; remove or escape it")
     if state.startswith(_BAD_NUMBER):
-        return errors.OutOfBounds(f"{_line(fault)}; use a value within its bounds")
-    if state == "42883" and (wrong := _WRONG_NUMBER.search(str(fault))):
+        return errors.OutOfBounds(f"{facts.line}; use a value within its bounds")
+    if state == "42883" and (wrong := _WRONG_NUMBER.search(facts.message)):
         name, bits = wrong[1] or wrong[2], 64 if wrong[1] else 32
         return errors.OutOfBounds(
             f"{name} does not fit in {bits} bits, or is not whole; use a number within its bounds"
         )
-    return _trouble(fault, state)
+    return _trouble(facts)
+
+
+def went_away(reason: str) -> errors.ServerUnavailable:
+    """The connection broke, or the server refused it."""
+    return errors.ServerUnavailable(f"the server went away or refused: {reason}; try again")
 
 
 def was_swapped(fault: psycopg.Error) -> bool:
@@ -96,32 +142,31 @@ def was_swapped(fault: psycopg.Error) -> bool:
     return fault.sqlstate == "XX000" and "cache lookup failed" in str(fault)
 
 
-def _trouble(fault: psycopg.Error, state: str) -> Exception:
+def _trouble(facts: ErrorFacts) -> Exception | None:
     """Errors of the server, the schema or the role, not of the call's arguments."""
-    if state == "25006" or "recovery is in progress" in str(fault):
+    state = facts.state
+    if state == "25006" or "recovery is in progress" in facts.message:
         return errors.ReadOnlyServer(
             "the server is read-only (a standby, or default_transaction_read_only is on); "
             "nothing was written; connect to the primary"
         )
     if state == "42501":
-        return errors.PermissionDenied(f"{_line(fault)}; {_what_it_needs(fault)}")
+        return errors.PermissionDenied(f"{facts.line}; {_what_it_needs(facts)}")
     if state in ("3F000", "42883", "42P01", "42704", "42703"):
         return errors.SchemaOutdated(
-            f"the database lacks something this version of Faultline calls ({_line(fault)}); "
+            f"the database lacks something this version of Faultline calls ({facts.line}); "
             "run `faultline migrate`"
         )
     if state == "42P05":
         return errors.ConfigError(
-            f"{_line(fault)}: a pooler shares sessions among its clients, though FAULTLINE_POOLER is none; "
+            f"{facts.line}: a pooler shares sessions among its clients, though FAULTLINE_POOLER is none; "
             "nothing was done; set FAULTLINE_POOLER=transaction, or connect to the server itself"
         )
-    if state.startswith(_UNAVAILABLE) or (not state and _is_of_the_line(fault)):
-        return errors.ServerUnavailable(f"the server went away or refused: {_line(fault)}; try again")
-    return fault
+    return went_away(facts.line) if state.startswith(_UNAVAILABLE) else None
 
 
-def _what_it_needs(fault: psycopg.Error) -> str:
-    if fault.diag.source_function == "CreateRole":  # the same in every language of the server
+def _what_it_needs(facts: ErrorFacts) -> str:
+    if facts.source == "CreateRole":
         return (
             "this login may not make roles; connect as a superuser, or give it the right: "
             "`alter role LOGIN createrole` (CREATEROLE)"
@@ -134,8 +179,8 @@ def _is_of_the_line(fault: psycopg.Error) -> bool:
     return isinstance(fault, psycopg.OperationalError) or type(fault) in _NO_REPLY
 
 
-def _broken_bound(fault: psycopg.Error) -> errors.InputError:
-    name = fault.diag.constraint_name or ""
+def _broken_bound(facts: ErrorFacts) -> errors.InputError:
+    name = facts.constraint or ""
     sentence = name.replace("_", " ")
     if name.startswith(_NAMES):
         return errors.BadName(f"refused: {sentence}")
@@ -144,21 +189,21 @@ def _broken_bound(fault: psycopg.Error) -> errors.InputError:
     return errors.OutOfBounds(f"refused: {sentence}")
 
 
-def lease_lost(fault: psycopg.Error) -> errors.LeaseLost:
+def lease_lost(facts: ErrorFacts) -> errors.LeaseLost:
     """LS001 carries its facts as JSON in the detail; tokens travel as strings."""
-    facts: dict[str, Any] = json.loads(fault.diag.message_detail or "{}")
-    current = facts.get("current_token")
+    told: dict[str, Any] = json.loads(facts.detail or "{}")
+    current = told.get("current_token")
     return errors.LeaseLost(
-        job_id=int(facts.get("job_id", 0)),
-        token=int(facts.get("token", 0)),
+        job_id=int(told.get("job_id", 0)),
+        token=int(told.get("token", 0)),
         current_token=None if current is None else int(current),
-        reason=facts.get("reason", "gone"),
+        reason=told.get("reason", "gone"),
     )
 
 
-def _reason(fault: psycopg.Error) -> str:
+def _reason(facts: ErrorFacts) -> str:
     """The server's detail, if it is short: a long one would quote more of the text than its error."""
-    detail = fault.diag.message_detail or ""
+    detail = facts.detail or ""
     return f" ({detail.rstrip('.')})" if 0 < len(detail) <= DETAIL_CHARS_MAX else ""
 
 
@@ -171,10 +216,11 @@ def _line(fault: BaseException) -> str:
     return f"{line}. {hint}" if hint else line
 
 
-_OWN: dict[str, Callable[[psycopg.Error], Exception]] = {
+_OWN: dict[str, Callable[[ErrorFacts], Exception]] = {
     "LS001": lease_lost,
-    "LS002": lambda fault: errors.KeyConflict(_line(fault)),
-    "LS003": lambda fault: errors.JobNotFound(_line(fault)),
-    "LS004": lambda fault: errors.WrongState(_line(fault)),
-    "LS005": lambda fault: errors.OutOfBounds(_line(fault)),
+    "LS002": lambda facts: errors.KeyConflict(facts.line),
+    "LS003": lambda facts: errors.JobNotFound(facts.line),
+    "LS004": lambda facts: errors.WrongState(facts.line),
+    "LS005": lambda facts: errors.OutOfBounds(facts.line),
+    "LS006": lambda facts: errors.InSavepoint(facts.line),
 }

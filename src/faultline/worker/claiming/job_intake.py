@@ -8,7 +8,7 @@ from operator import itemgetter
 from uuid import UUID
 
 from faultline.failpoints import failpoint
-from faultline.job import Begin, Job
+from faultline.job import Job, JobContext
 from faultline.store.call import Row
 from faultline.store.rows import AT
 from faultline.task import Registry
@@ -28,13 +28,18 @@ class JobIntake:
     """Rows of a claim in, attempts in the worker's buffer out."""
 
     def __init__(
-        self, state: WorkerState, tasks: Registry, pacemaker: PacemakerProcess, worker: int, begin: Begin
+        self,
+        state: WorkerState,
+        tasks: Registry,
+        pacemaker: PacemakerProcess,
+        worker: int,
+        context: JobContext,
     ) -> None:
         self.state = state
         self.tasks = tasks
         self.pacemaker = pacemaker
         self.worker = worker
-        self.begin = begin
+        self.context = context
         self._lease = state.config.lease_for.total_seconds()
         self._timeout = state.config.timeout.total_seconds()
 
@@ -69,10 +74,10 @@ class JobIntake:
                     old.stop(StopReason.LOST)
 
     def _attempts(self, rows: list[Row], claim: UUID, sent: float) -> Iterator[Attempt]:
-        find, write, begin, claim_bytes = (
+        find, write, context, claim_bytes = (
             self.tasks.get,
             self.state.lease_table.write,
-            self.begin,
+            self.context,
             claim.bytes,
         )
         told, usual = is_logging(logging.DEBUG), _until_stopped(self._timeout)
@@ -84,7 +89,7 @@ class JobIntake:
             if timeout is None and spec is not None:
                 timeout = spec.timeout
             timeout_at = sent + (usual if timeout is None else _until_stopped(timeout.total_seconds()))
-            job = Job(id, task, queue, number, most, crashes, token, key, created_at, begin, seed)
+            job = Job(id, task, queue, number, most, crashes, token, key, created_at, context, seed)
             slot, generation = write(id, token, claim_bytes, lease_for, sent)
             yield Attempt(id, token, claim, lease_for, sent, job, spec, args, retry, timeout_at,
                        sent + lease_for, slot, generation, trace)

@@ -7,6 +7,7 @@ from typing import Any, Final, assert_never
 from faultline.args import encode_result
 from faultline.errors import (
     AlreadySettled,
+    BadDocument,
     ConfigError,
     FaultlineError,
     HandlerDied,
@@ -45,7 +46,7 @@ REFUSED_PAUSE = timedelta(seconds=10)
 def returned(attempt: Attempt, value: Any) -> Outcome | LeaseLost | None:
     """What a handler returned, as an outcome; encoded here, so that a bad result fails its own job."""
     if attempt.phase is COMMITTED:
-        if value is not None:
+        if value is not None and not _is_committed(attempt, value):
             log.error("%s", _already(attempt, value))
         return None
     if attempt.lost is not None:
@@ -61,10 +62,7 @@ def returned(attempt: Attempt, value: Any) -> Outcome | LeaseLost | None:
 def raised(attempt: Attempt, error: BaseException) -> Outcome | LeaseLost | None:
     """What a handler raised, as an outcome."""
     if attempt.phase is COMMITTED:
-        log.error(
-            "job %d (%s) raised after job.complete() had settled it; its success stands: %s",
-            attempt.job.id, attempt.job.task, describe_error(error),
-        )  # fmt: skip
+        attempt.afterword = describe_error(error)
         return None
     if attempt.lost is not None:
         return after_refusal(attempt.lost)
@@ -171,6 +169,16 @@ def after_stop(attempt: Attempt) -> Outcome | None:
             return given_back(STOPPING)
         case _:
             assert_never(attempt.stopping)
+
+
+def _is_committed(attempt: Attempt, value: Any) -> bool:
+    """Whether a handler returned what it has committed."""
+    if isinstance(value, HANDLER_OUTCOMES):
+        return False
+    try:
+        return encode_result(value, attempt.job.task) == attempt.committed_result
+    except BadDocument:
+        return False
 
 
 def _already(attempt: Attempt, value: Any) -> FaultlineError:

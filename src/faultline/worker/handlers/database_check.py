@@ -2,19 +2,16 @@
 
 from typing import Any, Final
 
-from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
-from psycopg.rows import tuple_row
-
-from faultline.errors import ConfigError
+from faultline.errors import ConfigError, SchemaMissing, SchemaOutdated
 from faultline.extensions import TransactionProvider
 from faultline.store import calls
+from faultline.store.carrier import async_carrier, plain_carrier
 from faultline.store.driver.connect import aconnect, connect
 from faultline.store.pool import AsyncStore, Store
 
-IDENTITY: Final = "select faultline.database_identity()"
+FORM: Final = "job.complete_in"
 
-NOT_INSTALLED: Final = ("3F000", "42883")
-"""No such schema, no such function: Faultline is not in that database."""
+NOT_INSTALLED: Final = (SchemaMissing, SchemaOutdated)
 
 
 class DatabaseCheck:
@@ -37,9 +34,8 @@ class DatabaseCheck:
             async with await aconnect(self._dsn) as own:
                 self._ours = await AsyncStore.run_in(own, calls.database_identity())
         try:
-            theirs = await _aidentity(conn)
-        except Exception as error:
-            _raise_unless_not_installed(error)
+            theirs = await async_carrier(conn, FORM).run(calls.database_identity())
+        except NOT_INSTALLED:
             theirs = None
         self._compare(provider, theirs, task)
 
@@ -51,9 +47,8 @@ class DatabaseCheck:
             with connect(self._dsn) as own:
                 self._ours = Store.run_in(own, calls.database_identity())
         try:
-            theirs = _identity(conn)
-        except Exception as error:
-            _raise_unless_not_installed(error)
+            theirs = plain_carrier(conn, FORM).run(calls.database_identity())
+        except NOT_INSTALLED:
             theirs = None
         self._compare(provider, theirs, task)
 
@@ -65,37 +60,3 @@ class DatabaseCheck:
                 "job.complete()"
             )
         self._same.add(provider)
-
-
-def _identity(conn: Any) -> Any:
-    if isinstance(conn, Connection):
-        with Cursor(conn, row_factory=tuple_row) as cursor:
-            return _first(cursor.execute(IDENTITY).fetchone())
-    if hasattr(conn, "in_atomic_block"):  # Django
-        with conn.cursor() as cursor:
-            cursor.execute(IDENTITY)
-            return _first(cursor.fetchone())
-    core = conn if hasattr(conn, "exec_driver_sql") else conn.connection()  # SQLAlchemy
-    return core.exec_driver_sql(IDENTITY).scalar()
-
-
-async def _aidentity(conn: Any) -> Any:
-    if isinstance(conn, AsyncConnection):
-        async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-            await cursor.execute(IDENTITY)
-            return _first(await cursor.fetchone())
-    if hasattr(conn, "fetchval"):  # asyncpg
-        return await conn.fetchval(IDENTITY)
-    core = conn if hasattr(conn, "exec_driver_sql") else await conn.connection()
-    return (await core.exec_driver_sql(IDENTITY)).scalar()
-
-
-def _first(row: Any) -> Any:
-    return row[0]
-
-
-def _raise_unless_not_installed(error: Exception) -> None:
-    """Another error than a missing function says nothing about which database it is: it goes on."""
-    driver = getattr(error, "orig", None) or error.__cause__ or error
-    if getattr(driver, "sqlstate", None) not in NOT_INSTALLED:
-        raise error

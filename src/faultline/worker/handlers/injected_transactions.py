@@ -59,7 +59,7 @@ class InjectedTransactions:
             given = (conn,) if injection.in_call else ()
             value = _kept(await spec.handler(*args, *given, **kwargs))
             _check_open(job, conn)
-            await job.complete_in(conn, result=value)  # type: ignore[attr-defined]
+            await job.complete_in(conn, result=value)
         return value
 
     def _theirs(self, job: Job, spec: TaskSpec, injection: Injection, args: Args, kwargs: Kwargs) -> Any:
@@ -69,7 +69,7 @@ class InjectedTransactions:
             given = (conn,) if injection.in_call else ()
             value = _kept(spec.handler(*args, *given, **kwargs))
             _check_open(job, conn)
-            job.complete_in(conn, result=value)  # type: ignore[attr-defined]
+            job.complete_in(conn, result=value)
         return value
 
     def _tell_long(self, job: Job, seconds: float) -> None:

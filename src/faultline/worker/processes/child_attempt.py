@@ -5,10 +5,6 @@ import os
 from functools import cached_property
 from typing import Any, Final, Protocol
 
-from psycopg import IsolationLevel
-
-from faultline.errors import LeaseLost
-from faultline.job import CompletionBlock, Job
 from faultline.task import TaskSpec
 from faultline.worker.attempt import Attempt, StopReason
 from faultline.worker.heartbeat.lease_table import LeaseTable
@@ -20,11 +16,11 @@ from faultline.worker.processes.child_protocol import (
     TimeLeft,
     TransactionPhase,
 )
+from faultline.worker.transactions.attempt_context import AttemptContext
 from faultline.worker.transactions.pools import stores
-from faultline.worker.transactions.transaction import WorkTransaction
 from faultline.worker.transactions.transaction_base import TransactionPools
 
-TOLD: Final = frozenset({"phase", "fenced", "lost"})
+TOLD: Final = frozenset({"phase", "fenced", "lost", "offer"})
 
 CONNECTIONS_MAX: Final = 1
 """A child runs one job at a time, and a job commits once."""
@@ -45,6 +41,7 @@ class ConnectionPools:
         self._pooler = pooler
         self._loop = loop
         self.lease_table = LeaseTable.make(1)
+        self.context = AttemptContext(lambda: self.transaction_pools)
 
     @cached_property
     def transaction_pools(self) -> TransactionPools:
@@ -52,13 +49,6 @@ class ConnectionPools:
         return TransactionPools(
             *pools, self.lease_table, self._loop, os.getpid(), self._pooler != "transaction"
         )
-
-    def begin(self, job: Job, result: Any, isolation: IsolationLevel | None) -> CompletionBlock:
-        """What job.complete() calls."""
-        attempt = job._attempt
-        if attempt is None or attempt.stopping is not None:
-            raise LeaseLost(job.id, job.token, None, "not_renewed")
-        return WorkTransaction(attempt, self.transaction_pools, result, isolation)
 
     def close(self, loop: asyncio.Runner) -> None:
         if "transaction_pools" in self.__dict__:
@@ -85,14 +75,14 @@ class ChildAttempt(Attempt, eq=False, kw_only=True):
             begin.lease(), loans.lease_table, job=begin.job(), spec=spec, args=begin.args, retry=begin.retry,
             trace=begin.trace, timeout_at=0.0, turn=begin.turn, sender=sender, loans=loans,
         )  # fmt: skip
-        child_attempt.job._begin, child_attempt.job._attempt = loans.begin, child_attempt
+        child_attempt.job._context, child_attempt.job._attempt = loans.context, child_attempt
         return child_attempt
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name in TOLD:
             lost = LeaseRefusal.of(self.lost)
-            self.sender.say(TransactionPhase(self.turn, self.phase, self.fenced, lost))
+            self.sender.say(TransactionPhase(self.turn, self.phase, self.fenced, lost, self.offer))
 
     def seconds_left(self, lease_table: LeaseTable) -> float:
         """Only the worker knows: it hears the pacemaker, and it may have told us to stop."""

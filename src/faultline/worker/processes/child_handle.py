@@ -128,6 +128,7 @@ class ChildHandle(asyncio.Protocol):
         if self._cannot is not None:
             raise CannotRunHere(self._cannot)
         if told is not None:
+            attempt.afterword = told.afterword
             return self._blamed(attempt, ending_of(told, attempt.lease))
         how, mark = await self._how_it_died()
         if not self._began and self._alone and place is not None:
@@ -267,5 +268,5 @@ class ChildHandle(asyncio.Protocol):
 
 
 def _take_down(attempt: Attempt, now: TransactionPhase) -> None:
-    attempt.fenced, attempt.phase = now.fenced, now.phase
+    attempt.fenced, attempt.phase, attempt.offer = now.fenced, now.phase, now.offer
     attempt.lost = None if now.lost is None else lease_lost(attempt.lease, now.lost)

@@ -154,7 +154,7 @@ class ChildMain:
         self._child_attempt = child_attempt = ChildAttempt.begin(begin, spec, self, loans)
         failpoints.failpoint("child.begun")
         try:
-            told = ended(begin.turn, self._attempt(child_attempt, spec))
+            told = ended(begin.turn, self._attempt(child_attempt, spec), child_attempt.afterword)
         except Exception as error:  # an outcome of the user's own making that cannot be told
             told = ended(begin.turn, failed_by(error))
         failpoints.failpoint("child.ended")

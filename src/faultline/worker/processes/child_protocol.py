@@ -17,7 +17,7 @@ from faultline.errors import LeaseLost, LossReason
 from faultline.job import Job
 from faultline.lease import Lease
 from faultline.outcome import Outcome
-from faultline.worker.attempt import AttemptPhase, StopReason
+from faultline.worker.attempt import AttemptPhase, Offer, StopReason
 from faultline.worker.processes.import_path import ImportPath
 from faultline.worker.settlement.outcome_codec import OutcomeRecord, from_record, to_record
 
@@ -157,6 +157,7 @@ class TransactionPhase(ChildMessage, frozen=True):
     phase: AttemptPhase
     fenced: bool
     lost: LeaseRefusal | None
+    offer: Offer | None = None
 
 
 class AttemptEnded(ChildMessage, frozen=True):
@@ -165,13 +166,15 @@ class AttemptEnded(ChildMessage, frozen=True):
     turn: int
     outcome: OutcomeRecord | None = None
     lost: LeaseRefusal | None = None
+    afterword: str | None = None
+    """What the handler raised after its success was committed."""
 
 
 ToChild = ChildGreeting | AttemptStart | TimeLeft | StopAttempt
 FromChild = ChildReady | ChildUnable | AttemptBegan | AskTimeLeft | TransactionPhase | AttemptEnded
 
 
-def ended(turn: int, outcome: Outcome | LeaseLost | None) -> AttemptEnded:
+def ended(turn: int, outcome: Outcome | LeaseLost | None, afterword: str | None = None) -> AttemptEnded:
     """How a handler ended, as it travels.
 
     >>> from faultline.outcome import Cancel
@@ -180,7 +183,7 @@ def ended(turn: int, outcome: Outcome | LeaseLost | None) -> AttemptEnded:
     """
     if isinstance(outcome, LeaseLost):
         return AttemptEnded(turn, lost=LeaseRefusal.of(outcome))
-    return AttemptEnded(turn, None if outcome is None else to_record(outcome))
+    return AttemptEnded(turn, None if outcome is None else to_record(outcome), afterword=afterword)
 
 
 def ending_of(told: AttemptEnded, lease: Lease) -> Outcome | LeaseLost | None:

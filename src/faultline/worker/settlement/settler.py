@@ -17,7 +17,7 @@ from faultline.outcome import Done, Failed, Outcome, Unserved
 from faultline.store.rows import SettleRefusal
 from faultline.store.session import OUTAGE
 from faultline.telemetry import emit, tracing
-from faultline.worker.attempt import COMMITTED, Attempt
+from faultline.worker.attempt import COMMITTED, Attempt, Offer
 from faultline.worker.backend import Backend
 from faultline.worker.call_errors import (
     NO_ROW_TELLS,
@@ -29,7 +29,14 @@ from faultline.worker.call_errors import (
 from faultline.worker.execution.attempt_log import AttemptLog
 from faultline.worker.execution.outcomes import failed_by
 from faultline.worker.outage import Outage
-from faultline.worker.settlement.settle import ended_as, is_given_back, is_recorded, is_the_handlers
+from faultline.worker.settlement.offers import judged
+from faultline.worker.settlement.settle import (
+    as_text,
+    ended_as,
+    is_given_back,
+    is_recorded,
+    is_the_handlers,
+)
 from faultline.worker.state import WorkerState
 
 log = logging.getLogger("faultline.worker")
@@ -63,8 +70,8 @@ NO_PAUSE = timedelta(0)
 
 WHY_HELD_BACK = "outcomes"
 
-Said = tuple[Attempt, Outcome | LeaseLost, int]
-"""What is to be recorded singly, and how often it was sent before without an answer."""
+Said = tuple[Attempt, Outcome | LeaseLost | None, int]
+"""What is to be recorded singly, and how often it was sent before without an answer; None: an afterword."""
 
 
 @dataclass
@@ -102,7 +109,9 @@ class Settler:
 
         LeaseLost: the fence refused it inside the handler, which is still to be recorded.
         """
-        if type(outcome) is Done:
+        if attempt.offer is not None and isinstance(outcome, Outcome):
+            self._take_singly(attempt, outcome)  # the rows are asked first
+        elif type(outcome) is Done:
             attempt.outcome = outcome
             self.done.append(attempt)
             size = len(self.done)
@@ -114,12 +123,12 @@ class Settler:
             attempt.outcome = outcome
             self.failed.append(attempt)
             self._rest.set()
-        elif outcome is None:
+        elif outcome is None and attempt.afterword is None:
             self.state.drop(attempt)
         else:
             self._take_singly(attempt, outcome)
 
-    def _take_singly(self, attempt: Attempt, outcome: Outcome | LeaseLost, tries: int = 0) -> None:
+    def _take_singly(self, attempt: Attempt, outcome: Outcome | LeaseLost | None, tries: int = 0) -> None:
         self.rest.append((attempt, outcome, tries))
         self._rest.set()
 
@@ -256,8 +265,14 @@ class Settler:
         self._at_work -= 1
         self.take(attempt, attempt.outcome)
 
-    async def _settle_one(self, attempt: Attempt, outcome: Outcome | LeaseLost, tries: int) -> None:
+    async def _settle_one(self, attempt: Attempt, outcome: Outcome | LeaseLost | None, tries: int) -> None:
         """Record one outcome; no error of it may end the coroutine that records the others."""
+        if outcome is None:
+            await self._note_afterword(attempt)
+            return
+        if attempt.offer is not None and not isinstance(outcome, LeaseLost):
+            await self._judge_offer(attempt, attempt.offer, outcome, tries)
+            return
         try:
             async with asyncio.timeout(min(ONE_WAIT * 2**tries, ONE_WAIT_MAX)):
                 await self._say(attempt, outcome, tries)
@@ -281,6 +296,42 @@ class Settler:
         self._recorded([attempt])
         if isinstance(outcome, Outcome):
             attempt.outcome = outcome
+        self.state.drop(attempt)
+
+    async def _judge_offer(self, attempt: Attempt, offer: Offer, outcome: Outcome, tries: int) -> None:
+        """Ask the rows what became of the handler's own transaction, and record what is left to record."""
+        try:
+            async with asyncio.timeout(min(ONE_WAIT * 2**tries, ONE_WAIT_MAX)):
+                entry = await self.outage.outlast(lambda: self.backend.outcome_in(attempt.lease))
+        except TimeoutError:
+            self._take_singly(attempt, outcome, tries + 1)
+            return
+        except Exception as error:
+            self._put_off(attempt, outcome, error)
+            return
+        emit(
+            "commit_resolved", logging.DEBUG, job_id=attempt.job_id, token=attempt.token,
+            task=attempt.job.task, answer=entry,
+        )  # fmt: skip
+        attempt.offer = None
+        left = judged(attempt, offer, entry, outcome)
+        self._recorded([attempt])
+        if left is not None and left is not outcome:
+            self._log.finished(attempt, left)
+        self.take(attempt, left)
+
+    async def _note_afterword(self, attempt: Attempt) -> None:
+        """Keep what a handler raised after its success beside the success; that is lost in an outage."""
+        job, said = attempt.job, attempt.afterword or ""
+        log.warning(
+            "job %d (%s) raised after it was completed; its success stands: %s",
+            job.id, job.task, said,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(ONE_WAIT):
+                await self.backend.note_error(attempt.lease, as_text(said, None))
+        except Exception as error:
+            log.warning("job %d: that could not be kept in the ledger: %s", job.id, error)
         self.state.drop(attempt)
 
     async def _is_the_handlers(self, outcome: Outcome, error: Exception) -> bool:

@@ -4,17 +4,17 @@ import asyncio
 import contextlib
 import time
 from types import TracebackType
-from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection, Connection, IsolationLevel
+from psycopg import IsolationLevel
 
 from faultline.errors import LeaseLost, ServerUnavailable
 from faultline.failpoints import failpoint
 from faultline.store import calls
+from faultline.store.call import Call
 from faultline.store.driver.async_connection import ConnectionCutter
 from faultline.store.driver.sqlstate import named_errors
-from faultline.store.lent import lend
+from faultline.store.lent import SyncTransaction, Transaction, lend
 from faultline.store.pool import AsyncStore, Store
 from faultline.store.servers.read_only import aasks_read_only, asks_read_only, refused_by_server
 from faultline.store.session import OUTAGE
@@ -56,7 +56,7 @@ class WorkTransaction(TransactionBase):
 
     # in a thread
 
-    def __enter__(self) -> Connection[Any]:
+    def __enter__(self) -> SyncTransaction:
         check_loop(None)
         self._begin()
         if self._conn.has_turned:  # told with the reply to BEGIN: another session may find the primary
@@ -129,7 +129,7 @@ class WorkTransaction(TransactionBase):
             self._complete()
             with named_errors():
                 self._block.__exit__(None, None, None)
-            self._attempt.phase = AttemptPhase.COMMITTED
+            self._has_committed()
             failpoint("commit.sent")
         except OUTAGE as broken:
             self._conn.refuses_writes |= refused_by_server(broken)
@@ -158,12 +158,12 @@ class WorkTransaction(TransactionBase):
         try:
             self._check_deadline()
             self._check_begun()
-            self._take_result()
             failpoint("commit.sending")
             if not self._pools.own_session:
                 with named_errors():
                     self._conn.execute(AS_NEW_INSIDE, prepare=False)
-            Store.run_in(self._conn, calls.complete(self._attempt.lease, self._result))
+            self._take_result()
+            Store.run_in(self._conn, self._last_call())
         except OUTAGE:
             raise
         except BaseException as refused:
@@ -214,7 +214,7 @@ class WorkTransaction(TransactionBase):
 
     # in the loop
 
-    async def __aenter__(self) -> AsyncConnection[Any]:
+    async def __aenter__(self) -> Transaction:
         check_loop(self._pools.loop)
         await self._abegin()
         if self._conn.has_turned:
@@ -294,7 +294,7 @@ class WorkTransaction(TransactionBase):
             await self._acomplete()
             with named_errors():
                 await self._block.__aexit__(None, None, None)
-            self._attempt.phase = AttemptPhase.COMMITTED
+            self._has_committed()
             failpoint("commit.sent")
         except OUTAGE as broken:
             self._conn.refuses_writes |= refused_by_server(broken)
@@ -322,12 +322,12 @@ class WorkTransaction(TransactionBase):
         try:
             self._check_deadline()
             self._check_begun()
-            self._take_result()
             failpoint("commit.sending")
             if not self._pools.own_session:
                 with named_errors():
                     await self._conn.execute(AS_NEW_INSIDE, prepare=False)
-            await AsyncStore.run_in(self._conn, calls.complete(self._attempt.lease, self._result))
+            self._take_result()
+            await AsyncStore.run_in(self._conn, self._last_call())
         except OUTAGE:
             raise
         except BaseException as refused:
@@ -376,6 +376,28 @@ class WorkTransaction(TransactionBase):
         except psycopg.Error:
             return False
         return True
+
+
+class FencedTransaction(WorkTransaction):
+    """`job.fenced()`: the rows commit only while the lease is ours, and the job goes on."""
+
+    def _last_call(self) -> Call[None]:
+        return calls.fence(self._attempt.lease)
+
+    def _has_committed(self) -> None:
+        self._attempt.phase = self._before
+
+    def _resolve(self, broken: Exception) -> None:
+        raise self._lost_reply() from broken
+
+    async def _aresolve(self, broken: Exception) -> None:
+        raise self._lost_reply() from broken
+
+    def _lost_reply(self) -> ServerUnavailable:
+        """No row tells of a fence: the next attempt runs the block again."""
+        return ServerUnavailable(
+            "the connection broke in the commit of job.fenced(): its rows were committed, or none of them"
+        )
 
 
 async def ask_rows(attempt: Attempt, transaction_pools: TransactionPools, died: Exception) -> None:

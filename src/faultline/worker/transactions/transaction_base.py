@@ -26,8 +26,10 @@ from faultline.errors import (
     TransactionEnded,
     TransactionOpen,
 )
+from faultline.store import calls
+from faultline.store.call import Call
 from faultline.store.driver.async_connection import ConnectionCutter
-from faultline.store.lent import UNSET, end_loan
+from faultline.store.lent import NOT_SET, end_loan
 from faultline.store.pool import AsyncStore, Store
 from faultline.store.servers.read_only import refused_by_server
 from faultline.telemetry import emit
@@ -73,6 +75,7 @@ class TransactionBase:
         self._attempt = attempt
         self._pools = transaction_pools
         self._result = encode_result(result, attempt.job.task)
+        """As JSON; what the handler sets inside the block replaces it at the block's end."""
         self._isolation = isolation
         self._loan: Any = None
         self._block: Any = None
@@ -87,18 +90,13 @@ class TransactionBase:
 
     def set_result(self, value: Any) -> None:
         """What an injected handler returned; the same may have been set on the connection."""
-        if self._lent._result is UNSET:
+        if self._lent._result is NOT_SET:
             self._lent._result = value
         elif value is not None and value != self._lent._result:
             raise AlreadySettled(
                 f"job {self._attempt.job.id} ({self._attempt.job.task}) set a result on its transaction and "
                 "returned another value; nothing was committed: give one of the two"
             )
-
-    def _take_result(self) -> None:
-        """A result that was set inside the block replaces the one it was begun with."""
-        if self._lent is not None and self._lent._result is not UNSET:
-            self._result = encode_result(self._lent._result, self._attempt.job.task)
 
     def _end_loan(self) -> None:
         """A late use of the connection, by a task that goes on, must not reach the transaction of another."""
@@ -141,6 +139,19 @@ class TransactionBase:
         """Where it came to nothing, the handler is back at its work."""
         if self._attempt.phase is AttemptPhase.COMMITTING:
             self._attempt.phase = self._before
+
+    def _take_result(self) -> None:
+        """The result that the handler has set inside the block; BadDocument rolls everything back."""
+        if self._lent._result is not NOT_SET:
+            self._result = encode_result(self._lent._result, self._attempt.job.task)
+
+    def _last_call(self) -> Call[None]:
+        """The statement before the commit: it fences the rows of the block, and here completes the job."""
+        return calls.complete(self._attempt.lease, self._result)
+
+    def _has_committed(self) -> None:
+        self._attempt.committed_result = self._result
+        self._attempt.phase = AttemptPhase.COMMITTED
 
     def _check_begun(self) -> None:
         """Without its transaction the success would be recorded alone, whatever became of the rows."""
@@ -187,7 +198,7 @@ class TransactionBase:
         )  # fmt: skip
         match outcome:
             case "succeeded":
-                self._attempt.phase = AttemptPhase.COMMITTED
+                self._has_committed()
             case "running":
                 if isinstance(broken, ReadOnlyServer):
                     raise broken

@@ -148,14 +148,13 @@ class WorkerService:
         items = read(results, self.config.items_max)
         return await self.settling.settle(results.id, items, worker, rights)
 
-    async def ends(
-        self, proofs: Sequence[worker_pb2.Proof], rights: QueueScope
-    ) -> worker_pb2.OutcomeResponse:
+    async def ends(self, asked: worker_pb2.OutcomeRequest, rights: QueueScope) -> worker_pb2.OutcomeResponse:
         """The ends of leases, by the rows."""
-        named = leases(proofs, self.config.items_max)
+        named = leases(asked.leases, self.config.items_max)
         theirs = await rights.keep(named)
+        outcome = calls.outcome_in if asked.in_own_transaction else calls.outcome
         ends = [
-            ENDS[await self.store.run(calls.outcome(lease)) if lease.job_id in theirs else "gone"]
+            ENDS[await self.store.run(outcome(lease)) if lease.job_id in theirs else "gone"]
             for lease in named
         ]
         return worker_pb2.OutcomeResponse(ends=ends)

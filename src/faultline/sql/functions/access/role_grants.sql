@@ -13,7 +13,7 @@ as $$
     ('{producer,worker,reader,server}', 'function', '{get_outline}'),
     ('{producer,watchdog,operator,server}', 'function', '{wake}'),
     ('{worker,server}', 'function',
-     '{claim,heartbeat,fence,complete,complete_many,fail,fail_many,crash,bury,snooze,release,drop_claimed,outcome,database_identity,refused,recoveries,zombies,others_serve}'),
+     '{claim,heartbeat,fence,complete,complete_in,complete_many,fail,fail_in,fail_many,crash,bury,snooze,snooze_in,release,drop_claimed,outcome,outcome_in,database_identity,note_error,refused,recoveries,zombies,others_serve}'),
     ('{worker,watchdog,server}', 'function', '{worker_started,worker_stopped,worker_key}'),
     ('{watchdog,server}', 'function',
      '{round,lead,reap,promote,rescue,quarantine,floors,partitions,drop_partitions,prune,next_due,first_free,quiet_lanes}'),

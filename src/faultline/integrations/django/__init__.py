@@ -1,0 +1,1 @@
+"""Faultline in a Django project."""
