@@ -7,6 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import psycopg
+from sqlalchemy import create_engine, text
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import NullPool
 
 from faultline import Faultline, Job, SyncTransaction, Transaction
 from faultline.retry import Constant
@@ -101,6 +104,24 @@ def charge(job: Job, tx: SyncTransaction, then: str = "") -> str:
 async def charge_async(job: Job, tx: Transaction, then: str = "") -> str:
     await tx.execute(INSERT, [job.id, job.token, "written"])
     await asyncio.to_thread(_then, job, then)
+    return "charged"
+
+
+def _session() -> Session:
+    """Made in the child: its database is in its environment."""
+    dsn = os.environ["FAULTLINE_DSN"]
+    make = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(dsn), poolclass=NullPool)
+    return Session(make)
+
+
+app.transactions.register(Session, _session)
+
+
+@app.task(run="process", retry=LATER)
+def charge_in_session(job: Job, session: Session, then: str = "") -> str:
+    values = {"id": job.id, "token": job.token}
+    session.execute(text("insert into effects (job_id, token, said) values (:id, :token, 'written')"), values)
+    _then(job, then)
     return "charged"
 
 

@@ -18,7 +18,7 @@ def effects(dsn: str) -> list[str]:
     return [said for (said,) in rows(dsn, "select said from effects order by at")]
 
 
-@pytest.mark.parametrize("task", ["charge", "charge_async"])
+@pytest.mark.parametrize("task", ["charge", "charge_async", "charge_in_session"])
 @pytest.mark.parametrize(
     ("then", "ends", "written"),
     [

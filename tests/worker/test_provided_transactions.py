@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_asyn
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from faultline import Faultline
+from faultline import Faultline, Job
 from faultline.outcome import Snooze
 from faultline.retry import Constant
 from faultline.store import calls
@@ -228,6 +228,29 @@ def test_a_handler_that_commits_the_session_itself_is_told_by_name(database, sto
 
     assert outcomes(store, job) == ["failed"]
     assert "TransactionEnded" in (store.run(calls.get(job)).error or "")
+
+
+@pytest.mark.parametrize("form", ["complete", "complete_in"])
+def test_a_second_way_to_complete_the_job_is_refused_inside(database, store, form):
+    app = Faultline()
+    engine = create_engine(url_of(database, "psycopg"), poolclass=NullPool)
+    app.transactions.register(Session, sessionmaker(engine))
+
+    @app.task(retry=LATER)
+    def work(job: Job, session: Session) -> None:
+        session.execute(text(INSERT))
+        if form == "complete_in":
+            job.complete_in(session)
+        else:
+            with job.complete():
+                pass
+
+    job = enqueue(store, task="work")
+
+    work_off(database, app)
+
+    assert (effects(database), outcomes(store, job)) == (0, ["failed"])
+    assert "TransactionOpen" in (store.run(calls.get(job)).error or "")
 
 
 def test_a_provider_of_another_database_is_refused_by_name(server, template, database, store):

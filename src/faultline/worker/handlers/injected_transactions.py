@@ -2,6 +2,8 @@
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from faultline.errors import ConfigError, TransactionEnded
@@ -11,6 +13,7 @@ from faultline.extensions.transactions import MARK
 from faultline.job import Job
 from faultline.outcome import HANDLER_OUTCOMES
 from faultline.task import TaskSpec
+from faultline.worker.attempt import Attempt, AttemptPhase
 from faultline.worker.handlers.database_check import DatabaseCheck
 
 log = logging.getLogger("faultline.worker")
@@ -57,7 +60,8 @@ class InjectedTransactions:
         async with provider.begin() as conn:
             await self._check.acheck(provider, conn, job.task)
             given = (conn,) if injection.in_call else ()
-            value = _kept(await spec.handler(*args, *given, **kwargs))
+            with _in_transaction(job):
+                value = _kept(await spec.handler(*args, *given, **kwargs))
             _check_open(job, conn)
             await job.complete_in(conn, result=value)
         return value
@@ -67,7 +71,8 @@ class InjectedTransactions:
         with provider.begin() as conn:
             self._check.check(provider, conn, job.task)
             given = (conn,) if injection.in_call else ()
-            value = _kept(spec.handler(*args, *given, **kwargs))
+            with _in_transaction(job):
+                value = _kept(spec.handler(*args, *given, **kwargs))
             _check_open(job, conn)
             job.complete_in(conn, result=value)
         return value
@@ -108,6 +113,19 @@ def _provider(spec: TaskSpec, injection: Injection) -> TransactionProvider:
             "process: register it where its module is imported"
         )
     return provider
+
+
+@contextmanager
+def _in_transaction(job: Job) -> Iterator[None]:
+    """No block, and no other completion, while the handler has a transaction: a job commits in one."""
+    attempt: Attempt | None = job._attempt
+    if attempt is not None:
+        attempt.phase = AttemptPhase.IN_TRANSACTION
+    try:
+        yield
+    finally:
+        if attempt is not None and attempt.phase is AttemptPhase.IN_TRANSACTION:
+            attempt.phase = AttemptPhase.WORKING
 
 
 def _check_open(job: Job, conn: Any) -> None:
