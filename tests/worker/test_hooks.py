@@ -11,6 +11,7 @@ import pytest
 from faultline import Dead, Faultline, JobEvent
 from faultline.errors import ConfigError
 from faultline.retry import Constant
+from faultline.worker import worker as worker_module
 from faultline.worker.handlers import outcome_hooks
 from tests.support import TAKE_OVER, enqueue, outcomes, state_of
 from tests.worker.harness import InProcess, eventually, execute, quick
@@ -96,7 +97,8 @@ def test_a_lost_lease_is_told(database, store):
 
 
 def test_a_hook_that_fails_or_hangs_breaks_no_job_and_no_other_hook(database, store, caplog, monkeypatch):
-    monkeypatch.setattr(outcome_hooks, "HOOK_MAX", 0.2)
+    monkeypatch.setattr(outcome_hooks, "HOOK_MAX", 1.0)
+    monkeypatch.setattr(worker_module, "LEAVE_MAX", 60.0)
     app, over = Faultline(), threading.Event()
 
     @app.on_failed
@@ -125,15 +127,15 @@ def test_a_hook_that_fails_or_hangs_breaks_no_job_and_no_other_hook(database, st
     async def work() -> None:
         raise ValueError("no such order")
 
-    jobs = [enqueue(store, task="work", max_attempts=1) for _ in range(3)]
+    jobs = [enqueue(store, task="work", max_attempts=1) for _ in range(2)]
 
     try:
         work_off(database, app)
     finally:
         over.set()
 
-    assert [outcomes(store, job) for job in jobs] == [["dead"]] * 3
-    assert [name for name, _, _ in said].count("failed") == 3
+    assert [outcomes(store, job) for job in jobs] == [["dead"]] * 2
+    assert [name for name, _, _ in said].count("failed") == 2
     assert "a hook of ours" in caplog.text
     assert "hangs of job" in caplog.text
     assert "hangs_too of job" in caplog.text

@@ -12,8 +12,8 @@ import django
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
-from sqlalchemy import URL, create_engine, text
-from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy import URL, Connection, create_engine, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
@@ -29,6 +29,8 @@ from tests.worker.harness import InProcess, execute, quick, rows
 LATER = Constant(timedelta(hours=1))
 INSERT = "insert into effects (job_id, token, said) values (0, 0, 'written')"
 KINDS = (
+    "core",
+    "core-async",
     "sqlalchemy",
     "sqlalchemy-async",
     "sqlalchemy-asyncpg",
@@ -92,6 +94,24 @@ class Shop:
         async def work(session: AsyncSession) -> Any:
             self.conn = session
             return await self.awork(lambda: session.execute(text(INSERT)))
+
+    def core(self, dsn: str) -> None:
+        engine = create_engine(url_of(dsn, "psycopg"), poolclass=NullPool)
+        self.app.transactions.register(Connection, engine.connect)
+
+        @self.app.task(retry=LATER)
+        def work(conn: Connection) -> Any:
+            self.conn = conn
+            return self.work(lambda: conn.execute(text(INSERT)))
+
+    def core_async(self, dsn: str) -> None:
+        engine = create_async_engine(url_of(dsn, "asyncpg"), poolclass=NullPool)
+        self.app.transactions.register(AsyncConnection, engine.connect)
+
+        @self.app.task(retry=LATER)
+        async def work(conn: AsyncConnection) -> Any:
+            self.conn = conn
+            return await self.awork(lambda: conn.execute(text(INSERT)))
 
     def sqlalchemy_asyncpg(self, dsn: str) -> None:
         self.sqlalchemy_async(dsn, "asyncpg")
@@ -218,7 +238,9 @@ def test_a_lost_lease_rolls_everything_back_and_is_refused(database, store, shop
     assert refusal.reason == "token_mismatch"
 
 
-@pytest.mark.parametrize("kind", ["sqlalchemy", "sqlalchemy-async", "sqlalchemy-asyncpg"])
+@pytest.mark.parametrize(
+    "kind", ["sqlalchemy", "sqlalchemy-async", "sqlalchemy-asyncpg", "core", "core-async"]
+)
 def test_a_handler_that_commits_the_session_itself_is_told_by_name(database, store, kind):
     shop = Shop(kind, database)
     shop.inside = lambda: shop.conn.commit()

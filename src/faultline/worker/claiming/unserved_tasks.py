@@ -73,7 +73,7 @@ class UnservedTasks:
 def check_needs(tasks: Registry, queues: Iterable[str]) -> None:
     """Without a DSN: refuse to start where a task of these queues needs one, warn where it seems so."""
     served = [spec for spec in tasks if spec.queue in set(queues)]
-    needs = sorted(spec.name for spec in served if spec.transaction)
+    needs = sorted(spec.name for spec in served if spec.transaction is True)
     if needs:
         raise ConfigError(
             f"{_named(needs)}: transaction=True, so job.complete() is needed, and this worker has no DSN; "

@@ -82,6 +82,7 @@ class AsyncResources:
         owner, self._owner = self._owner, None
         if owner is not None:
             self._asked.put_nowait(None)
-            await asyncio.wait((owner,))
+            await asyncio.wait((owner,), timeout=CLOSE_MAX * (len(self._order) + 1))
+            owner.cancel()  # of no effect where it has ended: else it still opens something
             self._opened.clear()
             self._order.clear()
