@@ -433,3 +433,23 @@ def test_a_job_with_its_own_lease_and_timeout_keeps_them(store, served):
 
 def test_of_a_claim_whose_answer_was_lost_only_what_is_still_held_is_recovered(store, served, monkeypatch):
     check_recovery(store, served.backend, monkeypatch)
+
+
+def test_a_job_completed_over_a_connection_of_the_handlers_own_is_not_settled_again(database, store, served):
+    def own(job: Job, then: str) -> None:
+        with connect(database) as conn, conn.transaction():
+            conn.execute("create table if not exists own (job_id bigint)")
+            conn.execute("insert into own values (%s)", [job.id])
+            job.complete_in(conn, result="own")
+            if then == "roll back":
+                raise ValueError("on purpose")
+
+    kept = enqueue(store, task="own", args='{"then": "commit"}')
+    undone = enqueue(store, task="own", args='{"then": "roll back"}', max_attempts=1)
+
+    drain(served, own)
+
+    assert (outcomes(store, kept), store.run(calls.get(kept)).result) == (["succeeded"], "own")
+    assert outcomes(store, undone) == ["dead"]
+    assert rows(database, "select job_id from own") == [(kept,)]
+    assert store.run(calls.refusals(kept)) == []
