@@ -18,13 +18,15 @@ from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
 from faultline import Faultline, Job
+from faultline.config import Settings
 from faultline.outcome import Snooze
 from faultline.retry import Constant
 from faultline.store import calls
 from faultline.worker.handlers import injected_transactions
 from tests.conftest import a_database
 from tests.support import TAKE_OVER, enqueue, outcomes
-from tests.worker.harness import InProcess, execute, quick, rows
+from tests.worker.harness import InProcess, drain, execute, quick, rows
+from tests.worker.test_backend import NoLoans
 
 LATER = Constant(timedelta(hours=1))
 INSERT = "insert into effects (job_id, token, said) values (0, 0, 'written')"
@@ -295,6 +297,15 @@ def test_a_provider_of_a_database_without_faultline_is_refused_by_name(server, d
 
         assert outcomes(store, job) == ["failed"]
         assert "is in another database than its job" in (store.run(calls.get(job)).error or "")
+
+
+def test_a_worker_without_a_dsn_completes_jobs_in_the_apps_own_database(database, store):
+    shop = Shop("sqlalchemy-asyncpg", database)
+    job = enqueue(store, task="work")
+
+    drain(None, *shop.app.registry, backend=NoLoans(Settings(dsn=database)))
+
+    assert (effects(database), outcomes(store, job)) == (1, ["succeeded"])
 
 
 def test_a_long_transaction_is_told_of_once_for_each_task(database, store, caplog, monkeypatch):
