@@ -4,6 +4,7 @@ from proof.mutants.mutant import Mutant, worker
 
 INJECTED = "tests/worker/test_injected_transactions.py"
 MIDDLEWARE = "tests/worker/test_middleware.py"
+PROVIDED = "tests/worker/test_provided_transactions.py"
 RESOURCES = "tests/worker/test_resources.py"
 HOOKS = "tests/worker/test_hooks.py"
 
@@ -62,6 +63,21 @@ MUTANTS = (
             "handlers/handler_calls",
             "        raise failure or _swallowed()  # a resource that swallowed it would make a success of a failure\n", "",
         ),),
+    ),
+    Mutant(
+        "a transaction in another database is not refused", "G7",
+        f"{PROVIDED}::test_a_provider_of_another_database_is_refused_by_name",
+        (worker("handlers/database_check", "        if theirs != self._ours:\n", "        if False:\n"),),
+    ),
+    Mutant(
+        "a session that its handler committed is completed apart from its rows", "G7",
+        f"{PROVIDED}::test_a_handler_that_commits_the_session_itself_is_told_by_name",
+        (worker("handlers/injected_transactions", "    if is_open(conn) is False:\n", "    if False:\n"),),
+    ),
+    Mutant(
+        "a job is completed a second time inside an app's own transaction", "G7",
+        f"{PROVIDED}::test_a_second_way_to_complete_the_job_is_refused_inside",
+        (worker("handlers/injected_transactions", "        attempt.phase = AttemptPhase.IN_TRANSACTION\n", "        pass\n"),),
     ),
     Mutant(
         "a hook's error ends the worker", "G9",
