@@ -5,6 +5,7 @@ import os
 import pytest
 
 from faultline.store import calls
+from faultline.worker.processes import child_handle
 from tests.support import enqueue, outcomes
 from tests.worker import injection_app as shop
 from tests.worker.harness import InProcess, execute, quick, rows
@@ -41,7 +42,8 @@ def test_an_injected_transaction_is_fenced_in_a_child_too(database, store, task,
 
 
 @pytest.mark.parametrize("task", ["pids", "async_pids"])
-def test_a_child_opens_its_own_resources_and_runs_hooks_and_middleware(database, store, task):
+def test_a_child_opens_its_own_resources_and_runs_hooks_and_middleware(database, store, task, monkeypatch):
+    monkeypatch.setattr(child_handle, "LEAVE_WAIT", 60.0)
     jobs = [enqueue(store, task=task) for _ in range(3)]
 
     work_off(database, children_max=1)
