@@ -204,6 +204,11 @@ def drop_claimed(lease: Lease, reason: str = "") -> Call[None]:
     return Call("drop_claimed", {**lease.proof, "reason": reason}, read=rows.nothing)
 
 
+def database_identity() -> Call[str]:
+    """Which database a connection is to; compared with the one that a lease is from."""
+    return Call("database_identity", {}, read=rows.one)
+
+
 def outcome(lease: Lease) -> Call[str]:
     return Call("outcome", lease.proof, read=rows.one)
 
