@@ -97,3 +97,8 @@ def is_due(new: NewJob) -> bool:
     if new.delay:
         return False
     return new.run_at is None or new.run_at <= datetime.now(UTC)
+
+
+def due_queues(jobs: Iterable[NewJob]) -> list[str]:
+    """The queues of the jobs that workers could take at once, each once."""
+    return list(dict.fromkeys([new.queue for new in jobs if is_due(new)]))

@@ -12,7 +12,8 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from faultline.client.bulk import is_due, options_of
-from faultline.client.sender import Sender, unknown_when_unanswered
+from faultline.client.sender import Sender
+from faultline.client.unanswered import unknown_when_unanswered
 from faultline.errors import InputError, KeyConflict, ServerUnavailable
 from faultline.job import NewJob
 from faultline.server.problems import OVERLOADED, RequestRefused
