@@ -1,74 +1,24 @@
-"""Enqueues at the same time share a call and a commit, and nothing else: not an error, not a wait, not an end."""
+"""Enqueues at the same time share a call and a commit, and nothing else: no error, no wait, no end."""
 
 import asyncio
 import json
-import os
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
 
-from faultline import Exponential, Faultline, KeyConflict, OutcomeUnknown
+from faultline import Faultline, KeyConflict
 from faultline.client import lines
 from faultline.client.gathering import BATCH_BYTES_MAX, BATCH_JOBS_MAX
-from faultline.errors import BadDocument, OutOfBounds, ReadOnlyServer, ServerUnavailable
+from faultline.errors import BadDocument, OutOfBounds
 from faultline.store import calls
-from faultline.telemetry import listen
+from tests.client.gathered import FORMS, MAIL, BusyApp
 from tests.support import new_job, row_counts
-from tests.support_proxy import Proxy
-
-MAIL = "mail"
 
 NUL = '{"note": "\\u0000"}'
 """JSON that passes our checks nowhere but here: PostgreSQL cannot hold it."""
-
-
-class InLoop:
-    """Callers at the same time, as coroutines of one loop."""
-
-    def __init__(self, app):
-        self.app = app
-        self.loop = asyncio.Runner()
-
-    def all_at_once(self, jobs):
-        async def main():
-            sending = (self.app._sender.aenqueue(job) for job in jobs)
-            return await asyncio.gather(*sending, return_exceptions=True)
-
-        return self.loop.run(main())
-
-    def close(self):
-        self.loop.run(self.app.aclose())
-        self.loop.close()
-
-
-class InThreads:
-    """Callers at the same time, as threads."""
-
-    def __init__(self, app):
-        self.app = app
-
-    def all_at_once(self, jobs):
-        ready = threading.Barrier(len(jobs))
-
-        def send(job):
-            ready.wait(30)
-            try:
-                return self.app._sender.enqueue(job)
-            except Exception as error:
-                return error
-
-        with ThreadPoolExecutor(len(jobs)) as threads:
-            return list(threads.map(send, jobs))
-
-    def close(self):
-        self.app.close()
-
-
-FORMS = [InLoop, InThreads]
 
 
 @pytest.fixture(params=FORMS)
@@ -96,6 +46,12 @@ def called(monkeypatch):
     monkeypatch.setattr(calls, "enqueue", one)
     monkeypatch.setattr(calls, "enqueue_each", many)
     return made
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """A line that waits for its leader, so that what gathers behind it is known."""
+    monkeypatch.setattr(lines, "OVERTAKE_SECONDS", 30.0)
 
 
 def transactions(database, ids):
@@ -127,7 +83,7 @@ def test_a_call_is_sent_at_once_when_nothing_is_under_way(callers, called):
 
 def test_jobs_of_several_tasks_and_queues_and_with_options_share_a_call(callers, database, called):
     moment = datetime.now(UTC) + timedelta(days=2)
-    options = [
+    options: list[dict[str, Any]] = [
         {"task": "a", "queue": MAIL, "max_attempts": 3},
         {"task": "b", "queue": MAIL, "trace": "00-" + "1" * 32 + "-" + "2" * 16 + "-01"},
         {"task": "c", "queue": MAIL, "trace": "00-" + "3" * 32 + "-" + "4" * 16 + "-01 v=1"},
@@ -155,12 +111,12 @@ def test_jobs_of_several_tasks_and_queues_and_with_options_share_a_call(callers,
             row[0]: row[1:]
             for table in ("active", "later")
             for row in conn.execute(
-                f"select job.id, job.task, lane.queue, lane.priority, job.max_attempts, job.lease_for, job.timeout,"
-                f" job.retry::text, job.trace, job.args from faultline.{table} as job"
+                "select job.id, job.task, lane.queue, lane.priority, job.max_attempts, job.lease_for,"
+                f" job.timeout, job.retry::text, job.trace, job.args from faultline.{table} as job"
                 " join faultline.lanes as lane on lane.id = job.lane"
             )
         }
-        put_off = dict(conn.execute("select id, run_at from faultline.later").fetchall())
+        put_off: dict[int, datetime] = dict(list(conn.execute("select id, run_at from faultline.later")))
     for job_id, job in zip(ids, wanted, strict=True):
         task, name, priority, budget, lease_for, timeout, retry, trace, args = rows[job_id]
         assert (task, name, priority, budget, lease_for, timeout, trace, json.loads(args)) == (
@@ -217,64 +173,17 @@ def test_the_same_key_at_the_same_time_is_one_job(callers, database):
     assert row_counts(database)["active"] == before + 1
 
 
-@pytest.fixture
-def patient(monkeypatch):
-    """A line that waits for its leader, so that what gathers behind it is known."""
-    monkeypatch.setattr(lines, "OVERTAKE_SECONDS", 30.0)
-
-
-class Shop:
-    """One app whose first job waits for a lock, while others gather behind it."""
-
-    def __init__(self, database, dsn=None):
-        self.database = database
-        self.app = Faultline(dsn or database, pooler="transaction" if dsn else None)
-        self.sender = self.app._sender
-
-    async def __aenter__(self):
-        await self.sender.aenqueue(new_job(queue=MAIL))
-        self.conn = await psycopg.AsyncConnection.connect(self.database)
-        await self.conn.execute("lock table faultline.lanes in access exclusive mode")
-        self.first = self.add(new_job(queue=MAIL))
-        await self.until_waiting(1)
-        return self
-
-    async def __aexit__(self, *gone):
-        await self.conn.close()
-        await self.app.aclose()
-
-    def add(self, job):
-        return asyncio.create_task(self.sender.aenqueue(job))
-
-    async def until_waiting(self, sessions):
-        async with asyncio.timeout(30):
-            while True:
-                cursor = await self.conn.execute(
-                    "select count(*) from pg_locks where not granted and relation = 'faultline.lanes'::regclass"
-                )
-                if await cursor.fetchone() == (sessions,):
-                    return
-                await asyncio.sleep(0.01)
-
-    async def let_go(self):
-        await self.conn.rollback()
-
-
-def run(main):
-    return asyncio.run(main())
-
-
 @pytest.mark.usefixtures("patient")
 def test_those_who_wait_go_in_one_call_of_at_most_250(database, called):
     async def main():
-        async with Shop(database) as shop:
+        async with BusyApp(database) as busy:
             called.clear()
-            waiting = [shop.add(new_job(queue=MAIL)) for _ in range(BATCH_JOBS_MAX + 10)]
+            waiting = [busy.add(new_job(queue=MAIL)) for _ in range(BATCH_JOBS_MAX + 10)]
             await asyncio.sleep(0)
-            await shop.let_go()
-            return await asyncio.gather(shop.first, *waiting)
+            await busy.let_go()
+            return await asyncio.gather(busy.first, *waiting)
 
-    ids = run(main)
+    ids = asyncio.run(main())
 
     assert called == [BATCH_JOBS_MAX, 10]
     written = transactions(database, ids)
@@ -288,14 +197,14 @@ def test_the_bytes_of_a_batch_are_bounded(database, called):
     args = '{"note":"' + "x" * size + '"}'
 
     async def main():
-        async with Shop(database) as shop:
+        async with BusyApp(database) as busy:
             called.clear()
-            waiting = [shop.add(new_job(queue=MAIL, args=args)) for _ in range(40)]
+            waiting = [busy.add(new_job(queue=MAIL, args=args)) for _ in range(40)]
             await asyncio.sleep(0)
-            await shop.let_go()
+            await busy.let_go()
             return await asyncio.gather(*waiting)
 
-    assert len(set(run(main))) == 40
+    assert len(set(asyncio.run(main()))) == 40
     assert sum(called) == 40
     assert max(called) == BATCH_BYTES_MAX // len(args)
 
@@ -303,32 +212,32 @@ def test_the_bytes_of_a_batch_are_bounded(database, called):
 @pytest.mark.usefixtures("patient")
 def test_a_long_job_goes_by_itself_and_keeps_no_other_waiting(database, called):
     async def main():
-        async with Shop(database) as shop:
+        async with BusyApp(database) as busy:
             called.clear()
-            long = shop.add(new_job(queue=MAIL, args='{"note":"' + "x" * 1_000_000 + '"}'))
-            await shop.until_waiting(2)
-            await shop.let_go()
-            return await asyncio.gather(shop.first, long)
+            long = busy.add(new_job(queue=MAIL, args='{"note":"' + "x" * 1_000_000 + '"}'))
+            await busy.until_waiting(2)
+            await busy.let_go()
+            return await asyncio.gather(busy.first, long)
 
-    assert len(set(run(main))) == 2
+    assert len(set(asyncio.run(main()))) == 2
     assert called == [1]
 
 
 @pytest.mark.usefixtures("patient")
 def test_a_caller_that_is_cancelled_before_its_job_is_sent_is_left_out(database, called):
     async def main():
-        async with Shop(database) as shop:
+        async with BusyApp(database) as busy:
             called.clear()
-            before, gone, after = (shop.add(new_job(queue=MAIL, task=name)) for name in ("a", "gone", "b"))
+            before, gone, after = (busy.add(new_job(queue=MAIL, task=name)) for name in ("a", "gone", "b"))
             await asyncio.sleep(0)
             gone.cancel()
-            await shop.let_go()
+            await busy.let_go()
             await asyncio.gather(before, after)
             return gone.cancelled() or await asyncio.wait([gone]), [
-                job.task for job in await shop.app.ajobs()
+                job.task for job in await busy.app.ajobs()
             ]
 
-    cancelled, tasks = run(main)
+    cancelled, tasks = asyncio.run(main())
 
     assert cancelled
     assert "gone" not in tasks
@@ -342,17 +251,17 @@ def test_a_caller_that_is_cancelled_after_its_job_was_sent_ends_alone_and_its_ro
     monkeypatch.setattr(lines, "OVERTAKE_SECONDS", 0.0)
 
     async def main():
-        async with Shop(database) as shop:
-            one, gone, other = (shop.add(new_job(queue=MAIL, task=name)) for name in ("a", "gone", "b"))
-            await shop.until_waiting(2)  # the leader was overtaken: its job and the batch wait for the lock
+        async with BusyApp(database) as busy:
+            one, gone, other = (busy.add(new_job(queue=MAIL, task=name)) for name in ("a", "gone", "b"))
+            await busy.until_waiting(2)  # the leader was overtaken: its job and the batch wait for the lock
             gone.cancel()
             await asyncio.wait([gone])
             assert not one.done()
-            await shop.let_go()
+            await busy.let_go()
             await asyncio.gather(one, other)
-            return gone.cancelled(), [job.task for job in await shop.app.ajobs()]
+            return gone.cancelled(), [job.task for job in await busy.app.ajobs()]
 
-    cancelled, tasks = run(main)
+    cancelled, tasks = asyncio.run(main())
 
     assert cancelled
     assert {"a", "gone", "b"} <= set(tasks)
@@ -361,14 +270,15 @@ def test_a_caller_that_is_cancelled_after_its_job_was_sent_ends_alone_and_its_ro
 @pytest.mark.usefixtures("patient")
 def test_a_leader_that_is_cancelled_leaves_those_behind_it(database):
     async def main():
-        async with Shop(database) as shop:
-            waiting = [shop.add(new_job(queue=MAIL)) for _ in range(5)]
+        async with BusyApp(database) as busy:
+            waiting = [busy.add(new_job(queue=MAIL)) for _ in range(5)]
             await asyncio.sleep(0)
-            shop.first.cancel()
-            await shop.let_go()
-            return await asyncio.gather(*waiting), shop.first.cancelled() or await asyncio.wait([shop.first])
+            busy.first.cancel()
+            await busy.let_go()
+            await asyncio.wait([busy.first])
+            return await asyncio.gather(*waiting), busy.first.cancelled()
 
-    ids, cancelled = run(main)
+    ids, cancelled = asyncio.run(main())
 
     assert len(set(ids)) == 5
     assert cancelled
@@ -398,16 +308,16 @@ def test_a_leader_that_waits_long_is_overtaken(database):
 @pytest.mark.usefixtures("patient")
 def test_closing_the_app_finishes_the_calls_that_wait(database):
     async def main():
-        async with Shop(database) as shop:
-            waiting = [shop.add(new_job(queue=MAIL, key=key)) for key in (None, None, "k")]
+        async with BusyApp(database) as busy:
+            waiting = [busy.add(new_job(queue=MAIL, key=key)) for key in (None, None, "k")]
             await asyncio.sleep(0)
-            closing = asyncio.create_task(shop.app.aclose())
+            closing = asyncio.create_task(busy.app.aclose())
             await asyncio.sleep(0.05)
-            await shop.let_go()
+            await busy.let_go()
             await closing
-            return await asyncio.gather(shop.first, *waiting)
+            return await asyncio.gather(busy.first, *waiting)
 
-    assert len(set(run(main))) == 4
+    assert len(set(asyncio.run(main()))) == 4
 
 
 def test_closing_the_app_finishes_the_calls_of_other_threads(database):

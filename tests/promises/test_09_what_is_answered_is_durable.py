@@ -57,6 +57,12 @@ def keyed_many(store):
     return calls.enqueue_many([job])
 
 
+def keyed_each(store):
+    job = new_job(key=uuid4().hex)
+    store.run(calls.enqueue_each([job]))
+    return calls.enqueue_each([job])
+
+
 def keyed_and_done(store):
     job = new_job(key=uuid4().hex, queue=f"q-{uuid4().hex[:8]}")
     store.run(calls.enqueue(job))
