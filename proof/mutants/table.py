@@ -7,6 +7,7 @@ from proof.mutants import (
     of_clocks,
     of_crashes,
     of_fair_shares,
+    of_gathering,
     of_held_up_jobs,
     of_messages,
     of_metrics,
@@ -51,4 +52,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_messages.MUTANTS,
     *of_silence.MUTANTS,
     *of_turned_servers.MUTANTS,
+    *of_gathering.MUTANTS,
 )

@@ -258,7 +258,8 @@ def test_a_caller_that_is_cancelled_after_its_job_was_sent_ends_alone_and_its_ro
             await asyncio.wait([gone])
             assert not one.done()
             await busy.let_go()
-            await asyncio.gather(one, other)
+            async with asyncio.timeout(20):
+                await asyncio.gather(one, other)
             return gone.cancelled(), [job.task for job in await busy.app.ajobs()]
 
     cancelled, tasks = asyncio.run(main())

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import threading
 from collections import Counter
 from datetime import timedelta
@@ -157,11 +158,13 @@ def test_a_key_that_another_transaction_holds_delays_no_other(database):
             await send(new_job(queue=MAIL))
             keys = [f"k{number}" for number in range(20)]
             held = [asyncio.create_task(send(new_job(queue=MAIL, key="held"))) for _ in range(3)]
-            async with asyncio.timeout(30):
-                for _ in range(3):
-                    await asyncio.gather(*(send(new_job(queue=MAIL, key=key)) for key in [*keys, None]))
-            assert not any(task.done() for task in held)
-            theirs.commit()
+            try:
+                async with asyncio.timeout(20):
+                    for _ in range(3):
+                        await asyncio.gather(*(send(new_job(queue=MAIL, key=key)) for key in [*keys, None]))
+                assert not any(task.done() for task in held)
+            finally:
+                theirs.commit()
             return await asyncio.gather(*held, return_exceptions=True)
 
     with psycopg.connect(database) as theirs:
@@ -256,6 +259,7 @@ def test_each_loop_has_a_line_of_its_own(database):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.usefixtures("patient")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_does_not_wait_for_the_calls_of_its_parent(database):
     app = Faultline(database)
@@ -266,10 +270,14 @@ def test_a_forked_child_does_not_wait_for_the_calls_of_its_parent(database):
         )  # it creates the queue, and stays open
         leader = threading.Thread(target=lambda: app._sender.enqueue(new_job(queue="fresh")))
         leader.start()
+        with psycopg.connect(database, autocommit=True) as conn:
+            waiting = "select from pg_stat_activity where wait_event_type = 'Lock'"
+            eventually(lambda: conn.execute(waiting).fetchall())
         child = os.fork()
         if child == 0:
             status = 1
             try:
+                signal.alarm(20)  # the lines of its parent would have it wait for longer
                 ids = InThreads(app).all_at_once([new_job(queue=MAIL) for _ in range(10)])
                 status = 0 if len(set(ids)) == 10 else 2
             finally:
