@@ -74,20 +74,21 @@ def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list
     return Call("enqueue_many", args, read=rows.ids)
 
 
-_options_of: Final = attrgetter(
-    "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry", "key_for"
-)
+OPTIONS: Final = (
+    "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry",
+    "key_for",
+)  # fmt: skip
 """What the jobs of a kind share; each job has its own args, trace and key."""
+
+kind_of: Final = attrgetter(*OPTIONS)
 
 
 @lru_cache(maxsize=512)
 def _kind(*options: Any) -> str:
     """The options of a kind as JSON, without those that have the function's default."""
-    names = ("task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry",
-             "key_for")  # fmt: skip
     told = {
         name: _interval(value) if isinstance(value, timedelta) else value
-        for name, value in zip(names, options, strict=True)
+        for name, value in zip(OPTIONS, options, strict=True)
         if value is not None
     }
     return msgspec.json.encode(told).decode()
@@ -100,10 +101,10 @@ def _interval(duration: timedelta) -> str:
 def enqueue_each(jobs: Sequence[NewJob]) -> Call[list[EnqueuedRow]]:
     """For jobs of any kinds, which share nothing but the call and its commit."""
     kinds: dict[Any, int] = {}
-    kind_of = [kinds.setdefault(_options_of(new), len(kinds) + 1) for new in jobs]
+    numbers = [kinds.setdefault(kind_of(new), len(kinds) + 1) for new in jobs]
     args: dict[str, Any] = {
         "kinds": f"[{','.join([_kind(*options) for options in kinds])}]",
-        "kind_of": ArrayParam(kind_of, "bigint"),
+        "kind_of": ArrayParam(numbers, "bigint"),
         "args": ArrayParam([new.args for new in jobs], "text"),
     }
     if any(new.trace is not None for new in jobs):

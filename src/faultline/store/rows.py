@@ -77,6 +77,10 @@ class EnqueuedRow(NamedTuple):
     id: int | None
     state: str
 
+    @property
+    def is_new(self) -> bool:
+        return self.state == "made"
+
 
 class Reaped(NamedTuple):
     """An expired lease, and whether its job is dead now."""
