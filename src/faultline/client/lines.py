@@ -81,6 +81,9 @@ class AsyncLine:
             self._busy = False
             return
         self._carrier = loop.create_task(carrying, context=on_behalf_of_server())
+        self._carrier.add_done_callback(
+            self._end
+        )  # a task that is cancelled before it begins runs no line of it
 
     def join(self, new: NewJob) -> asyncio.Future[Answer]:
         """The answer of the call that will carry this job."""
@@ -105,9 +108,13 @@ class AsyncLine:
                 # Callers that were answered run first: those that enqueue again go with the next batch.
                 await asyncio.sleep(0)
         finally:
+            self._end(self._carrier)
+
+    def _end(self, carrier: asyncio.Task[None] | None) -> None:
+        if carrier is not None and carrier is self._carrier:
             self._carrier = None
             self._busy = False
-            while self._waiting:  # this task was cancelled
+            while self._waiting:  # it was cancelled
                 self._waiting.popleft().tell(Alone.FIRST)
 
     async def _carry_one(self, batch: list[AsyncWaiting]) -> None:

@@ -1,26 +1,21 @@
 """The calls of an app to the database, and the hints to the workers after them."""
 
-import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Final, TypeVar
-
-import psycopg
 
 from faultline.client import traced_send
 from faultline.client.app_lines import AppLines
 from faultline.client.app_stores import AppStores, refuse_in_a_loop
 from faultline.client.bulk import BulkEnqueue, due_queues, is_due
 from faultline.client.gathering import Alone, Answer, answers
+from faultline.client.hints import Hints
 from faultline.client.unanswered import bulk_unknown_when_unanswered, unknown_when_unanswered
-from faultline.client.wakeups import DelayedWakeups, WakeupSender
-from faultline.errors import DatabaseError, ServerUnavailable
+from faultline.errors import ServerUnavailable
 from faultline.failpoints import failpoint
 from faultline.job import NewJob
 from faultline.store import calls
 from faultline.store.call import Call
-from faultline.store.connection_turns import on_behalf_of_server
 from faultline.telemetry import emit, tracing
 
 T = TypeVar("T")
@@ -34,9 +29,7 @@ class Sender:
     def __init__(self, stores: AppStores) -> None:
         self._stores = stores
         self._lines = AppLines(self._carry, self._acarry)
-        self._hints = WakeupSender()
-        self._later = DelayedWakeups(self._send_late)
-        self._on_their_way: set[asyncio.Task[None]] = set()  # a loop keeps only weak references
+        self._hints = Hints(lambda hint: stores.plain().run(hint), self.arun)
 
     def run(self, call: Call[T], form: str, hint: Call[None] | None = None) -> T:
         """Make one call; `form` names the blocking method, for the error when it is called in a loop."""
@@ -88,7 +81,7 @@ class Sender:
         return _told(new, answer)
 
     def _send_alone(self, new: NewJob, why: Alone = Alone.FIRST) -> int:
-        call, hint = calls.enqueue(new), self.hint_with(new)
+        call, hint = calls.enqueue(new), self._hints.with_job(new)
         failpoint("enqueue.sending")
         try:
             if why is Alone.AGAIN:
@@ -104,11 +97,11 @@ class Sender:
         failpoint("enqueue.sent")
         _tell_enqueued(new, job_id)
         if hint is None and is_due(new):
-            self.hint(new.queue)
+            self._hints.send(new.queue)
         return job_id
 
     async def _asend_alone(self, new: NewJob, why: Alone = Alone.FIRST) -> int:
-        call, hint = calls.enqueue(new), self.hint_with(new)
+        call, hint = calls.enqueue(new), self._hints.with_job(new)
         failpoint("enqueue.sending")
         try:
             if why is Alone.AGAIN:
@@ -123,31 +116,27 @@ class Sender:
         failpoint("enqueue.sent")
         _tell_enqueued(new, job_id)
         if hint is None and is_due(new):
-            await self.ahint(new.queue)
+            await self._hints.asend(new.queue)
         return job_id
 
     def _carry(self, jobs: list[NewJob]) -> list[Answer]:
         """One call for the jobs of a line, and the answer to each."""
         call = calls.enqueue_each(jobs)
-        hint, others = self._hint_with_all(due_queues(jobs))
+        hint, others = self._hints.with_jobs(due_queues(jobs))
         failpoint("enqueue.sending")
         made = self._stores.plain().run(call, hint)
         failpoint("enqueue.sent")
-        for queue in others:
-            if (wait := self._hints.ask(queue)) is not None:
-                self._later.add(queue, wait)
+        self._hints.follow(others)
         return answers(made)
 
     async def _acarry(self, jobs: list[NewJob]) -> list[Answer]:
         """One call for the jobs of a line, and the answer to each."""
         call = calls.enqueue_each(jobs)
-        hint, others = self._hint_with_all(due_queues(jobs))
+        hint, others = self._hints.with_jobs(due_queues(jobs))
         failpoint("enqueue.sending")
         made = await self._stores.of_this_loop().run(call, hint)
         failpoint("enqueue.sent")
-        for queue in others:
-            if (wait := self._hints.ask(queue)) is not None:
-                self._alater(queue, wait)
+        self._hints.afollow(others)
         return answers(made)
 
     def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
@@ -180,55 +169,15 @@ class Sender:
 
     def hint_with(self, new: NewJob) -> Call[None] | None:
         """The hint to send with a job, unless one was sent a moment ago: then another follows later."""
-        return calls.wake(new.queue) if is_due(new) and self._hints.leads(new.queue) else None
-
-    def _hint_with_all(self, queues: Sequence[str]) -> tuple[Call[None] | None, list[str]]:
-        """The hint to send with jobs of these queues, and the queues whose hint follows later."""
-        leading = [queue for queue in queues if self._hints.leads(queue)]
-        others = [queue for queue in queues if queue not in leading]
-        if not leading:
-            return None, others
-        return calls.wake(leading[0]) if len(leading) == 1 else calls.wake_each(leading), others
+        return self._hints.with_job(new)
 
     def hint(self, queue: str) -> None:
         """Tell idle workers about a queue, now or a few milliseconds later."""
-        wait = self._hints.ask(queue)
-        if wait == 0.0:
-            self._send(queue)
-        elif wait is not None:
-            self._later.add(queue, wait)
+        self._hints.send(queue)
 
     async def ahint(self, queue: str) -> None:
         """Tell idle workers about a queue, now or a few milliseconds later."""
-        wait = self._hints.ask(queue)
-        if wait == 0.0:
-            await self._asend(queue)
-        elif wait is not None:
-            self._alater(queue, wait)
-
-    def _alater(self, queue: str, wait: float) -> None:
-        coming = asyncio.create_task(self._asend_late(queue, wait), context=on_behalf_of_server())
-        self._on_their_way.add(coming)
-        coming.add_done_callback(self._on_their_way.discard)
-
-    def _send(self, queue: str) -> None:
-        with _only_a_hint(queue):
-            self._stores.plain().run(calls.wake(queue))
-
-    async def _asend(self, queue: str) -> None:
-        with _only_a_hint(queue):
-            await self.arun(calls.wake(queue))
-
-    def _send_late(self, queue: str) -> None:
-        self._hints.sending(queue)
-        self._send(queue)
-
-    async def _asend_late(self, queue: str, wait: float) -> None:
-        try:
-            await asyncio.sleep(wait)
-        finally:
-            self._hints.sending(queue)
-        await self._asend(queue)
+        await self._hints.asend(queue)
 
     def drain(self) -> None:
         """Wait until the jobs that wait for the call under way are answered."""
@@ -237,18 +186,7 @@ class Sender:
     async def settle_down(self) -> None:
         """Wait for the jobs of this loop that wait for the call under way, and for its pending hints."""
         await self._lines.adrain()
-        loop = asyncio.get_running_loop()
-        ours = [task for task in self._on_their_way if task.get_loop() is loop]
-        await asyncio.gather(*ours, return_exceptions=True)
-
-
-@contextmanager
-def _only_a_hint(queue: str) -> Iterator[None]:
-    """Send the hint, and ignore its failure: the job is committed, and a poll finds it."""
-    try:
-        yield
-    except (DatabaseError, psycopg.Error) as error:
-        _log.debug("no wake-up was sent for queue %s: %s", queue, error)
+        await self._hints.settle_down()
 
 
 def _told(new: NewJob, answer: int | Exception) -> int:
