@@ -321,7 +321,8 @@ def test_closing_the_app_finishes_the_calls_that_wait(database):
     assert len(set(asyncio.run(main()))) == 4
 
 
-def test_closing_the_app_finishes_the_calls_of_other_threads(database):
+@pytest.mark.parametrize("close", ["close", "aclose"])
+def test_closing_the_app_finishes_the_calls_of_other_threads(database, close):
     app = Faultline(database)
     sent = []
 
@@ -332,7 +333,7 @@ def test_closing_the_app_finishes_the_calls_of_other_threads(database):
     threads = [threading.Thread(target=send) for _ in range(30)]
     for thread in threads:
         thread.start()
-    app.close()
+    app.close() if close == "close" else asyncio.run(app.aclose())
     for thread in threads:
         thread.join(60)
 

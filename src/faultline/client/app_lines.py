@@ -72,6 +72,8 @@ class AppLines:
                 line.drain()
 
     async def adrain(self) -> None:
-        """Wait until the jobs that wait in the lines of this loop are answered."""
+        """Wait until the jobs that wait in the lines of this loop, and of plain code, are answered."""
+        if self._pid == os.getpid() and any(line.has_waiting for line in self._plain):
+            await asyncio.to_thread(self.drain)
         for line in self._by_loop.get(asyncio.get_running_loop(), ()):
             await line.drain()

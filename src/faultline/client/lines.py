@@ -211,6 +211,11 @@ class ThreadLine:
                 self._carrier = None
                 self._release()
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether jobs wait, or are sent for those who do."""
+        return bool(self._sent or self._waiting)
+
     def drain(self) -> None:
         """Wait until the jobs that wait now are answered."""
         with self._changed:
