@@ -139,6 +139,7 @@ def refused(store):
 ANSWERS = {
     "a keyed enqueue that finds its key": keyed,
     "a batch that finds its keys": keyed_many,
+    "a gathered enqueue that finds its key": keyed_each,
     "a keyed enqueue whose job has ended": keyed_and_done,
     **{f"the outcome of a lease that ended by {verb}": settled(verb) for verb in SETTLING},
     "a claim that is asked for again": claimed,
