@@ -173,7 +173,7 @@ MUTANTS = (
         "an unkeyed enqueue whose reply was lost is sent again", "G7",
         "tests/client/test_app.py::test_an_enqueue_whose_reply_was_lost_is_unknown",
         (
-            Patch("client/sender.py", "        if matters and _reply_was_lost(error):\n", "        if False:\n"),
+            Patch("client/unanswered.py", "        if matters and reply_was_lost(error):\n", "        if False:\n"),
         ),
     ),
     Mutant(

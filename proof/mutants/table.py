@@ -7,6 +7,7 @@ from proof.mutants import (
     of_clocks,
     of_crashes,
     of_fair_shares,
+    of_gathering,
     of_held_up_jobs,
     of_injection,
     of_messages,
@@ -55,4 +56,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_messages.MUTANTS,
     *of_silence.MUTANTS,
     *of_turned_servers.MUTANTS,
+    *of_gathering.MUTANTS,
 )

@@ -317,7 +317,11 @@ class Faultline:
         return await run_in_loop(self.registry, self.settings, options)
 
     def close(self) -> None:
-        """Close the connections of plain code; the app opens new ones if it is used again."""
+        """Close the connections of plain code; the app opens new ones if it is used again.
+
+        Calls that other threads have under way are finished first.
+        """
+        self._sender.drain()
         self._stores.close()
 
     async def aclose(self) -> None:

@@ -2,8 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
+
+import msgspec
 
 from faultline.job import JobInfo, LedgerEntry, NewJob, Refusal
 from faultline.lease import Held, Lease
@@ -16,6 +20,7 @@ from faultline.store.rows import (
     BulkResult,
     ClaimedRow,
     DoctorFacts,
+    EnqueuedRow,
     FoundKey,
     GroupRole,
     HeartbeatResult,
@@ -70,6 +75,46 @@ def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list
     return Call("enqueue_many", args, read=rows.ids)
 
 
+OPTIONS: Final = (
+    "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry",
+    "key_for",
+)  # fmt: skip
+"""What the jobs of a kind share; each job has its own args, trace and key."""
+
+kind_of: Final = attrgetter(*OPTIONS)
+
+
+@lru_cache(maxsize=512)
+def _kind(*options: Any) -> str:
+    """The options of a kind as JSON, without those that have the function's default."""
+    told = {
+        name: _interval(value) if isinstance(value, timedelta) else value
+        for name, value in zip(OPTIONS, options, strict=True)
+        if value is not None
+    }
+    return msgspec.json.encode(told).decode()
+
+
+def _interval(duration: timedelta) -> str:
+    return f"{duration.days} days {duration.seconds} seconds {duration.microseconds} microseconds"
+
+
+def enqueue_each(jobs: Sequence[NewJob]) -> Call[list[EnqueuedRow]]:
+    """For jobs of any kinds, which share nothing but the call and its commit."""
+    kinds: dict[Any, int] = {}
+    numbers = [kinds.setdefault(kind_of(new), len(kinds) + 1) for new in jobs]
+    args: dict[str, Any] = {
+        "kinds": f"[{','.join([_kind(*options) for options in kinds])}]",
+        "kind_of": ArrayParam(numbers, "bigint"),
+        "args": ArrayParam([new.args for new in jobs], "text"),
+    }
+    if any(new.trace is not None for new in jobs):
+        args["traces"] = ArrayParam([new.trace for new in jobs], "text")
+    if any(new.key is not None for new in jobs):
+        args["keys"] = ArrayParam([new.key for new in jobs], "text")
+    return Call("enqueue_each", args, read=rows.enqueued)
+
+
 def telling_which_are_new(call: Call[list[int]]) -> Call[list[tuple[int, bool]]]:
     """The same `enqueue_many`; it returns each id and whether its job is new."""
     return Call(call.name, call.args, read=rows.made)
@@ -77,6 +122,10 @@ def telling_which_are_new(call: Call[list[int]]) -> Call[list[tuple[int, bool]]]
 
 def wake(queue: str) -> Call[None]:
     return Call("wake", {"queue": queue}, read=rows.nothing)
+
+
+def wake_each(queues: Sequence[str]) -> Call[None]:
+    return Call("wake_each", {"queues": ArrayParam(queues, "text")}, read=rows.nothing)
 
 
 def wake_cancelled(job_ids: Sequence[int]) -> Call[None]:

@@ -71,6 +71,17 @@ class BulkResult(NamedTuple):
     """The queue in which the job waits now, if it waits."""
 
 
+class EnqueuedRow(NamedTuple):
+    """The answer of `enqueue_each` for one job: `made`, `found`, and without an id `conflict`, `new_lane`."""
+
+    id: int | None
+    state: str
+
+    @property
+    def is_new(self) -> bool:
+        return self.state == "made"
+
+
 class Reaped(NamedTuple):
     """An expired lease, and whether its job is dead now."""
 
@@ -280,6 +291,10 @@ def ids(rows: list[Row]) -> list[int]:
 def made(rows: list[Row]) -> list[tuple[int, bool]]:
     """The ids of enqueued jobs, and whether each job is new: a key may name an older one."""
     return [(row[0], row[1]) for row in rows]
+
+
+def enqueued(rows: list[Row]) -> list[EnqueuedRow]:
+    return list(map(EnqueuedRow._make, rows))
 
 
 def column(rows: list[Row]) -> list[Any]:

@@ -9,9 +9,9 @@ as $$
   select given.duty, listed.kind, given_object.object
   from (values
     ('{producer,worker,watchdog,operator,reader,server}'::text[], 'function', '{schema_version,server_state}'::text[]),
-    ('{producer,server}', 'function', '{enqueue,enqueue_many}'),
+    ('{producer,server}', 'function', '{enqueue,enqueue_many,enqueue_each}'),
     ('{producer,worker,reader,server}', 'function', '{get_outline}'),
-    ('{producer,watchdog,operator,server}', 'function', '{wake}'),
+    ('{producer,watchdog,operator,server}', 'function', '{wake,wake_each}'),
     ('{worker,server}', 'function',
      '{claim,heartbeat,fence,complete,complete_in,complete_many,fail,fail_in,fail_many,crash,bury,snooze,snooze_in,release,drop_claimed,outcome,outcome_in,database_identity,note_error,refused,recoveries,zombies,others_serve,newest_place}'),
     ('{worker,watchdog,server}', 'function', '{worker_started,worker_stopped,worker_key,know_tasks}'),
