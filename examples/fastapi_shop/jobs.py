@@ -1,10 +1,13 @@
 """The shop's jobs. Run a worker for them: `faultline worker fastapi_shop.jobs:app`."""
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from fastapi_shop import provider
 from fastapi_shop.database import Order, Payment, Shipment, sessions
 from faultline import Faultline, Job
 
 app = Faultline()
+app.transactions.register(AsyncSession, sessions)
 
 
 @app.task(queue="orders")
@@ -25,10 +28,8 @@ async def charge(job: Job, order_id: int) -> None:
 
 
 @app.task(queue="orders")
-async def ship(job: Job, order_id: int) -> None:
-    async with sessions.begin() as session:
-        order = await session.get_one(Order, order_id, with_for_update=True)
-        order.state = "shipped"
-        session.add(Shipment(order_id=order_id))
-        await session.flush()
-        await job.complete_in(session)
+async def ship(session: AsyncSession, order_id: int) -> None:
+    """Nothing outside is asked: the worker begins the transaction, completes the job in it, and commits."""
+    order = await session.get_one(Order, order_id, with_for_update=True)
+    order.state = "shipped"
+    session.add(Shipment(order_id=order_id))
