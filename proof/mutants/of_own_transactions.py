@@ -91,9 +91,9 @@ MUTANTS = (
          sql("outcome_in", "entry.job_id = outcome_in.job_id\n  ) then", "entry.job_id = outcome_in.job_id\n  )) then")),
     ),
     Mutant(
-        "the rows are waited for while the user's transaction is open", "G10",
+        "a transaction that is still open is told as rolled back", "G7",
         f"{SETTLE_IN}::test_the_rows_tell_what_became_of_it",
-        (sql("outcome_in", "  perform set_config('lock_timeout', '300ms', true);\n", ""),),
+        (sql("outcome_in", "    return 'busy';", "    return 'running';"),),
     ),
     Mutant(
         "job.fenced commits without a fence", "G4",
