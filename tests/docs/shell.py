@@ -70,13 +70,13 @@ def uncommented(line: str) -> str:
 
 
 def without_settings(line: str) -> list[str]:
-    """The words of a command, without the variables that are set for it."""
+    """The words of a command, without the variables that are set for it and the file that it writes."""
     if re.match(r"[A-Z_]+=\$\(", line):
         line = line.partition("$(")[2].removesuffix(")")
     words = shlex.split(line)
     while words and ASSIGNMENT.match(words[0]):
         words.pop(0)
-    return words
+    return words[: words.index(">")] if ">" in words else words
 
 
 def requests(file: str) -> list[tuple[str, str]]:
