@@ -1,0 +1,5 @@
+from django.db import models
+
+
+class Payment(models.Model):  # type: ignore[misc]
+    order = models.IntegerField()
