@@ -1,4 +1,4 @@
-"""The app in a process that manage.py did not start: `faultline worker faultline.integrations.django.process`.
+"""The app without manage.py: `faultline worker faultline.integrations.django.process`.
 
 DJANGO_SETTINGS_MODULE has to be set. The child processes of a worker find its tasks here, too.
 """

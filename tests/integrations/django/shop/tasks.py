@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -77,3 +78,9 @@ def die_once(order: int) -> str:
     Payment.objects.create(order=order)
     os.kill(os.getpid(), signal.SIGKILL)
     return "never"
+
+
+@task
+def wait(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds

@@ -1,4 +1,4 @@
-"""What a worker calls for a job of `django.tasks`: the task, and Django's connections and signals around it."""
+"""What a worker calls for a job of `django.tasks`: the task, with its signals and Django's connections."""
 
 import inspect
 from collections.abc import Mapping
