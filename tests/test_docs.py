@@ -20,8 +20,9 @@ HELPERS = {
     "give_back", "highest_id", "lock_job", "hold_keys", "lane_of", "lanes_with_jobs", "lapse_key", "lease_of",
     "requeue", "missing_ranges", "new_key_seed", "note_act", "note_refusals", "put_back", "queue_figures",
     "raise_dead", "raise_sequences", "raise_top", "readable", "record_server", "refuse", "server_mark",
-    "shift_deadlines", "spared", "state_of", "step_over_rows", "table_figures", "take_key", "text_of",
-    "timeline", "where_is", "why_refused", "within", "worker_key", "worker_seen",
+    "shift_deadlines", "spared", "state_of", "step_over_rows", "table_figures", "take_key",
+    "take_key_unless_other", "text_of", "timeline", "where_is", "why_refused", "within", "worker_key",
+    "worker_seen",
 }  # fmt: skip
 
 
@@ -71,6 +72,8 @@ def test_every_link_between_documents_leads_somewhere() -> None:
 
 def test_no_function_is_longer_than_a_screen() -> None:
     for file in (ROOT / "src").rglob("*.py"):
+        if "/rpc/" in str(file):  # generated
+            continue
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or 0) - node.lineno + 1

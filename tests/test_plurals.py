@@ -10,7 +10,7 @@ import pytest
 
 from faultline import worker_runtime
 from faultline.args import ArgsCodec
-from faultline.client import sender
+from faultline.client import unanswered
 from faultline.errors import BadArguments, OutcomeUnknown, ServerUnavailable, _in_brief
 from faultline.telemetry import frames
 
@@ -23,19 +23,19 @@ def test_arguments():
 
 
 def test_jobs_whose_commit_was_not_answered(monkeypatch):
-    monkeypatch.setattr(sender, "_reply_was_lost", lambda error: True)
+    monkeypatch.setattr(unanswered, "reply_was_lost", lambda error: True)
     bulk: Any = SimpleNamespace(all_sent=True, repeatable=False, ids=[7])
 
     with (
         pytest.raises(OutcomeUnknown, match="during the commit of 1 job: "),
-        sender._bulk_unknown_when_unanswered(bulk),
+        unanswered.bulk_unknown_when_unanswered(bulk),
     ):
         raise ServerUnavailable("gone")
 
     bulk.ids = list(range(1000))
     with (
         pytest.raises(OutcomeUnknown, match="during the commit of 1,000 jobs: "),
-        sender._bulk_unknown_when_unanswered(bulk),
+        unanswered.bulk_unknown_when_unanswered(bulk),
     ):
         raise ServerUnavailable("gone")
 

@@ -117,7 +117,7 @@ MUTANTS = (
     Mutant(
         "a producer may claim", "G15",
         f"{ROLES}::test_a_producer_can_neither_claim_nor_complete_nor_read_payloads",
-        (sql("role_grants", "'{enqueue,enqueue_many}'", "'{enqueue,enqueue_many,claim}'"),),
+        (sql("role_grants", "'{enqueue,enqueue_many,enqueue_each}'", "'{enqueue,enqueue_many,claim}'"),),
     ),
     Mutant(
         "a migrator has the owner's rights without asking", "G15",

@@ -66,7 +66,7 @@ MUTANTS = (
         "a wake-up ends with an Ask that excepts its task", "G13",
         "tests/grpc/test_excepted_tasks.py::test_a_job_that_one_ask_excepts_comes_to_the_next_that_waits",
         (Patch(
-            "server/grpc/sessions/assigner.py", "self._wait_queue.pass_on_excepted(waiter)", "pass",
+            "server/grpc/sessions/assigner.py", "self._wait_queue.pass_on_unused(waiter)", "pass",
         ),),
     ),
     Mutant(

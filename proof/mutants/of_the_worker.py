@@ -120,7 +120,7 @@ MUTANTS = (
         "a worker that is never idle never looks from the floor", "G1",
         "tests/worker/test_lane_cursors.py"
         "::test_a_job_committed_late_is_found_soon_also_by_a_worker_that_is_never_idle",
-        (worker("claiming/lane_cursors", "self._is_fed and now < self._floor_at + FLOOR_SECONDS", "self._is_fed"),),
+        (worker("claiming/lane_cursors", "(self._is_fed or EVERY_LANE in self._far) and now < self._floor_due_at", "self._is_fed"),),
     ),
     Mutant(
         "a broken line holds on to a number that others get", "G10",
@@ -173,7 +173,7 @@ MUTANTS = (
         "an unkeyed enqueue whose reply was lost is sent again", "G7",
         "tests/client/test_app.py::test_an_enqueue_whose_reply_was_lost_is_unknown",
         (
-            Patch("client/sender.py", "        if matters and _reply_was_lost(error):\n", "        if False:\n"),
+            Patch("client/unanswered.py", "        if matters and reply_was_lost(error):\n", "        if False:\n"),
         ),
     ),
     Mutant(

@@ -11,6 +11,15 @@ def store(module: str, old: str, new: str) -> Patch:
     return Patch(f"store/{module}.py", old, new)
 
 
+LENT = store(
+    "driver/connect", "    if conn.is_stale or left.is_after(conn):\n        conn.close()",
+    "    if conn.is_stale:\n        conn.close()",
+)  # fmt: skip
+LENT_IN_THE_LOOP = store(
+    "driver/connect", "    if conn.is_stale or left.is_after(conn):\n        await conn.close()",
+    "    if conn.is_stale:\n        await conn.close()",
+)  # fmt: skip
+
 MUTANTS = (
     Mutant(
         "a call that a server turned read-only refused is not tried again", "G10",
@@ -33,14 +42,24 @@ MUTANTS = (
     Mutant(
         "sessions of a server that turned read-only are lent again", "G10",
         f"{POOLS}::test_a_call_goes_on_to_the_server_that_takes_writes",
-        (store("pool", "                pool.drain()  # the other connections belong to the same server\n", "                pass\n"),),
+        (store("pool", "                pool.drain()  # the other connections belong to the same server\n", "                pass\n"), LENT),
         red_by=("ReadOnlyServer",),
     ),
     Mutant(
         "sessions of a server that turned read-only are lent again in the loop", "G10",
         f"{POOLS}::test_a_call_goes_on_to_the_server_that_takes_writes",
-        (store("pool", "                        await pool.drain()\n", "                        pass\n"),),
+        (store("pool", "                        await pool.drain()\n", "                        pass\n"), LENT_IN_THE_LOOP),
         red_by=("ReadOnlyServer",),
+    ),
+    Mutant(
+        "a session that was being made when its server turned read-only is lent", "G10",
+        f"{POOLS}::test_a_session_that_was_being_made_when_its_server_turned_is_not_used",
+        (LENT,),
+    ),
+    Mutant(
+        "a session that was being made when its server turned read-only is lent in the loop", "G10",
+        f"{POOLS}::test_a_session_that_was_being_made_when_its_server_turned_is_not_used",
+        (LENT_IN_THE_LOOP,),
     ),
     Mutant(
         "a client that only reads stays with a server that turned read-only", "G10",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         NotInTransaction,
         OutcomeUnknown,
         OutOfBounds,
+        ResourceFailed,
         ResultNotKept,
         TransactionConflict,
         TransactionEnded,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         WaitTimeout,
         WrongState,
     )
+    from faultline.extensions import JobEvent, TransactionProvider, injected
     from faultline.job import Job, JobInfo, JobState, LedgerEntry, NewJob, Refusal
     from faultline.outcome import Cancel, Dead, Snooze
     from faultline.retry import Constant, Exponential, Retry, RetryPolicy, bury, ignore
@@ -64,6 +66,7 @@ __all__ = [
     "Job",
     "JobCancelled",
     "JobDead",
+    "JobEvent",
     "JobInfo",
     "JobNotFound",
     "JobState",
@@ -76,6 +79,7 @@ __all__ = [
     "OutOfBounds",
     "OutcomeUnknown",
     "Refusal",
+    "ResourceFailed",
     "ResultNotKept",
     "Retry",
     "RetryPolicy",
@@ -86,12 +90,14 @@ __all__ = [
     "TransactionConflict",
     "TransactionEnded",
     "TransactionOpen",
+    "TransactionProvider",
     "WaitTimeout",
     "WorkerConfig",
     "WrongState",
     "__version__",
     "bury",
     "ignore",
+    "injected",
 ]
 
 # Each name is loaded when it is first used: a pacemaker, or `faultline --help`, uses few of them.
@@ -102,9 +108,10 @@ _HOMES = {
     "faultline.errors": (
         "AlreadySettled BadArguments BadDocument BadName FaultlineError HandlerDied InSavepoint "
         "JobCancelled JobDead JobNotFound KeyConflict LeaseLost NotCommitted NotInTransaction OutcomeUnknown "
-        "OutOfBounds ResultNotKept TransactionConflict TransactionEnded TransactionOpen WaitTimeout "
-        "WrongState"
+        "OutOfBounds ResourceFailed ResultNotKept TransactionConflict TransactionEnded TransactionOpen "
+        "WaitTimeout WrongState"
     ),
+    "faultline.extensions": "JobEvent TransactionProvider injected",
     "faultline.job": "Job JobInfo JobState LedgerEntry NewJob Refusal",
     "faultline.outcome": "Cancel Dead Snooze",
     "faultline.retry": "Constant Exponential Retry RetryPolicy bury ignore",

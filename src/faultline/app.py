@@ -1,8 +1,8 @@
 """Faultline: one app, its tasks, and its jobs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from faultline.bounds import check_job_id, check_queue_name
 from faultline.client import send_in
@@ -13,6 +13,10 @@ from faultline.client.task_decorator import TaskDecorator
 from faultline.config import Settings, check_dsn, redact
 from faultline.connections import AwaitedConnection, PlainConnection
 from faultline.errors import ConfigError, InputError, OutOfBounds
+from faultline.extensions import Transactions
+from faultline.extensions.hooks import H
+from faultline.extensions.middleware import EnqueueMiddleware, M
+from faultline.extensions.resources import Scope
 from faultline.job import JobInfo, JobState, NewJob, read_state
 from faultline.store import calls
 from faultline.store.call import Call
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from faultline.worker.options import RunOptions
 
 LIST_MAX: Final = 1_000
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Faultline:
@@ -81,6 +87,99 @@ class Faultline:
         '{"name":"Ada"}'
         """
         return TaskDecorator(self.registry, self._sender)
+
+    @property
+    def transactions(self) -> Transactions:
+        """The kinds of transaction that handlers may ask for, beside `Transaction` and `SyncTransaction`.
+
+        app.transactions.register(AsyncSession, async_sessionmaker(engine))
+        """
+        return self.registry.extensions.transactions
+
+    @overload
+    def resource(self, function: F, /, *, scope: Scope = "process") -> F: ...
+    @overload
+    def resource(self, function: None = None, /, *, scope: Scope = "process") -> Callable[[F], F]: ...
+
+    def resource(self, function: Any = None, /, *, scope: Scope = "process") -> Any:
+        """Make a resource of a generator: handlers that ask for the type that it yields are given it.
+
+        It is opened when a job first needs it, once a process, and closed when the worker ends; with
+        `scope="job"` once for each job. Async ones are for async handlers, plain ones for plain handlers.
+
+        >>> from collections.abc import Iterator
+        >>> from faultline import injected
+        >>> class Client: ...
+        >>> app = Faultline("dbname=shop")
+        >>> @app.resource
+        ... def client() -> Iterator[Client]:
+        ...     yield Client()
+        >>> @app.task
+        ... def greet(name: str, client: Client = injected) -> None: ...
+        >>> greet.new("Ada").args
+        '{"name":"Ada"}'
+        """
+        add = self.registry.extensions.resources.add
+        if function is not None:
+            add(function, scope)
+            return function
+
+        def register(function: F) -> F:
+            add(function, scope)
+            return function
+
+        return register
+
+    def middleware(self, function: M) -> M:
+        """Put a function around every run of a handler; the first registered is the outermost.
+
+        An async function is put around async handlers, a plain one around plain handlers:
+
+            @app.middleware
+            async def timed(job: Job, call: Call) -> Any:
+                began = time.monotonic()
+                try:
+                    return await call()
+                finally:
+                    log.info("%s took %.3f s", job.task, time.monotonic() - began)
+        """
+        return self.registry.extensions.middleware.add(function)
+
+    def enqueue_middleware(self, function: EnqueueMiddleware) -> EnqueueMiddleware:
+        """Have each new job pass through a function, which may replace it, in the order of registering.
+
+        @app.enqueue_middleware
+        def later(new: NewJob) -> NewJob:
+            return msgspec.structs.replace(new, priority=5)
+        """
+        return self.registry.extensions.middleware.add_to_enqueues(function)
+
+    def on_startup(self, hook: H) -> H:
+        """Call a function, sync or async, when a worker starts, and in each of its child processes.
+
+        One that raises keeps the worker from starting.
+        """
+        return self.registry.extensions.hooks.add("startup")(hook)
+
+    def on_shutdown(self, hook: H) -> H:
+        """Call a function when a worker has ended its jobs and closed its resources; errors are logged."""
+        return self.registry.extensions.hooks.add("shutdown")(hook)
+
+    def on_failed(self, hook: H) -> H:
+        """Call a function with a JobEvent after an attempt was recorded as failed, the last one included.
+
+        Hooks on outcomes run in the worker that had the job, beside its work, for ten seconds at most; what
+        they raise is logged.
+        """
+        return self.registry.extensions.hooks.add("failed")(hook)
+
+    def on_dead(self, hook: H) -> H:
+        """Call a function with a JobEvent after a job was recorded as dead by its worker."""
+        return self.registry.extensions.hooks.add("dead")(hook)
+
+    def on_lost(self, hook: H) -> H:
+        """Call a function with a JobEvent after a worker learnt that a lease of its own is lost."""
+        return self.registry.extensions.hooks.add("lost")(hook)
 
     def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
         """Put many jobs, of any tasks, in their queues in one transaction; gives their ids in order.
@@ -218,7 +317,11 @@ class Faultline:
         return await run_in_loop(self.registry, self.settings, options)
 
     def close(self) -> None:
-        """Close the connections of plain code; the app opens new ones if it is used again."""
+        """Close the connections of plain code; the app opens new ones if it is used again.
+
+        Calls that other threads have under way are finished first.
+        """
+        self._sender.drain()
         self._stores.close()
 
     async def aclose(self) -> None:

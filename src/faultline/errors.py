@@ -14,6 +14,7 @@
     ├── AlreadySettled          this attempt has already said how it ended
     ├── TransactionOpen         a job.complete of this attempt has not ended yet
     ├── TransactionEnded        the handler itself ended the transaction it was lent
+    ├── ResourceFailed          a resource that the handler asks for could not be opened
     ├── NotInTransaction        the connection commits each statement by itself
     ├── InSavepoint             a job was to be settled inside a savepoint
     ├── TransactionConflict     the transaction cannot be serialised; everything in it rolls back
@@ -197,6 +198,14 @@ class TransactionEnded(FaultlineError):
 
     The attempt has failed: its rows and its success can no longer go together. Rows committed by that
     statement stay. Leave begin and end to `job.complete`, and use `conn.transaction()` for a savepoint.
+    """
+
+
+class ResourceFailed(FaultlineError):
+    """A resource that the handler asks for could not be opened; the handler did not run.
+
+    The attempt has failed, and the retry rules of its task decide; the next attempt opens it again. The
+    message names the resource and the error, which is the `__cause__` as well.
     """
 
 

@@ -18,6 +18,7 @@ from faultline.bounds import (
     check_timeout,
 )
 from faultline.errors import ConfigError, UnknownTask
+from faultline.extensions import AppExtensions, Injection, injection_of
 from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy, rules_of
 from faultline.suggest import close_to
@@ -55,10 +56,19 @@ class TaskSpec:
     lease_for: timedelta | None = None
     run: Run | None = None
     """None becomes `loop` for an async handler and `thread` for a plain one."""
-    transaction: bool = False
-    """The handler needs `job.complete`: a worker without a DSN that serves its queue refuses to start."""
+    transaction: bool | str = False
+    """The handler needs `job.complete`: a worker without a DSN that serves its queue refuses to start.
+
+    A name, such as "django", has the handler run inside the transaction that is provided by this name."""
+    injection: Injection | None = None
+    """What the worker adds to a call, beside `job`; None: nothing."""
+    extensions: AppExtensions = field(default_factory=AppExtensions, compare=False, repr=False)
+    """What its app has registered."""
+    around: list[Callable[..., Any]] = field(init=False, compare=False, repr=False)
+    """The middleware of its app, the list itself: the executor asks for each job whether it is empty."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "around", self.extensions.middleware.of_runs)
         check_task_name(self.name)
         _check_options(
             self.queue, self.priority, self.max_attempts, self.max_crashes, self.timeout, self.lease_for
@@ -97,8 +107,9 @@ def spec_of(
     timeout: timedelta | None = None,
     lease_for: timedelta | None = None,
     run: Run | None = None,
-    transaction: bool = False,
+    transaction: bool | str = False,
     forbid_unknown: bool = True,
+    extensions: AppExtensions | None = None,
 ) -> TaskSpec:
     """Read a handler's signature and check its options.
 
@@ -112,12 +123,14 @@ def spec_of(
     _check_handler(handler, chosen)
     parameters = parameters_of(handler, chosen)
     takes_job = _takes_job(parameters, chosen)
-    arguments = dict(list(parameters.items())[1:]) if takes_job else parameters
+    rest = dict(list(parameters.items())[1:]) if takes_job else parameters
+    around, is_async = extensions or AppExtensions(), _is_async(handler)
+    injection, arguments = injection_of(chosen, rest, is_async, transaction, around)
     return TaskSpec(
         name=chosen,
         handler=handler,
         takes_job=takes_job,
-        is_async=_is_async(handler),
+        is_async=is_async,
         codec=ArgsCodec.of(handler, chosen, arguments, forbid_unknown=forbid_unknown),
         queue=queue,
         priority=priority,
@@ -128,6 +141,8 @@ def spec_of(
         lease_for=lease_for,
         run=run,
         transaction=transaction,
+        injection=injection,
+        extensions=around,
     )
 
 
@@ -204,6 +219,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._specs: dict[str, TaskSpec] = {}
+        self.extensions = AppExtensions()
 
     def add(self, spec: TaskSpec) -> TaskSpec:
         """Register a task; two of one name are refused, since jobs could not tell them apart."""
@@ -222,6 +238,18 @@ class Registry:
             return self._specs[name]
         except KeyError:
             raise UnknownTask(f"no task is called {name[:140]!a} here; {self._known(name)}") from None
+
+    def check_injections(self) -> None:
+        """ConfigError where a handler asks for what nobody has registered; asked when a worker starts."""
+        for spec in self:
+            spec.extensions.check(spec.name, spec.is_async, spec.injection)
+            for argument in spec.codec.arguments:
+                if argument.hint in spec.extensions.resources:
+                    raise ConfigError(
+                        f"task {spec.name}: argument {argument.name} has the type of a resource that was "
+                        "registered after the task. Register the resource first, or give the parameter the "
+                        "default `injected`"
+                    )
 
     def get(self, name: str) -> TaskSpec | None:
         """The task of this name, or None."""

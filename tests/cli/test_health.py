@@ -17,7 +17,7 @@ from faultline.store.rows import DoctorFacts
 from faultline.store.sql_files import LATEST
 from tests.support import SECOND, enqueue, worker_named
 
-WELL = DoctorFacts("18.6", "on", "on", "on", 1, datetime.now(UTC), 0.0, 0.5, 0, 0, 0, 0, 1.0, "w")
+WELL = DoctorFacts("18.6", "on", "on", "on", 1, datetime.now(UTC), 0.0, 0.5, 0, 0, 0, 0, 1.0, "w", 0, [])
 
 
 def test_healthy_is_one_line_and_0(on, store):

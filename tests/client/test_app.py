@@ -29,7 +29,9 @@ def test_every_method_that_blocks_has_an_async_twin_with_the_same_parameters(kin
         ]
         assert plain.return_annotation == both.return_annotation
     pure = own.keys() - twins.keys() - {name.removeprefix("a") for name in twins}
-    assert pure <= {"connect_to", "new", "handle", "using"}
+    decorators = {"resource", "middleware", "enqueue_middleware"}
+    hooks = {"on_startup", "on_shutdown", "on_failed", "on_dead", "on_lost"}
+    assert pure <= {"connect_to", "new", "handle", "using"} | decorators | hooks
 
 
 def test_jobs_are_listed_newest_first_and_by_filter(shop, store):

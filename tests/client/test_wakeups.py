@@ -48,6 +48,20 @@ def test_a_job_after_the_late_hint_left_asks_for_its_own():
     assert hints.ask("mail") == pytest.approx(WINDOW_SECONDS)
 
 
+def test_a_job_that_brings_a_hint_takes_the_announced_one_along():
+    watch = Watch()
+    hints = WakeupSender(watch)
+    hints.ask("mail")
+    hints.ask("mail")
+
+    watch.now += WINDOW_SECONDS
+    assert hints.leads("mail")
+
+    assert not hints.sending("mail")
+    assert hints.ask("mail") == pytest.approx(WINDOW_SECONDS)
+    assert hints.sending("mail")
+
+
 def test_a_quiet_queue_is_forgotten():
     watch = Watch()
     hints = WakeupSender(watch)

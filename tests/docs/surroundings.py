@@ -8,6 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import URL
 
 from faultline import *  # noqa: F403
 from faultline import Faultline, Job
@@ -23,6 +25,11 @@ class Connection(psycopg.Connection[Any]):
         return super().execute("select" if str(query).endswith("...") else query, *args, **options)
 
 
+parts = conninfo_to_dict(dsn)
+url = URL.create(
+    "postgresql+psycopg", username=str(parts["user"]), database=str(parts["dbname"]),
+    query={"host": str(parts["host"]), "port": str(parts["port"])},
+)  # fmt: skip
 conn = Connection.connect(dsn, autocommit=True)
 conn.execute("create table if not exists orders (id bigint primary key, paid boolean not null default false)")
 conn.execute("create table if not exists payments (job_id bigint, token bigint, amount numeric)")

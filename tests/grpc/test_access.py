@@ -35,6 +35,7 @@ REQUESTS = {
     "Workers.Refused": (worker_pb2.RefusedRequest(job_id=1, token=1), "work"),
     "Workers.Figures": (worker_pb2.FiguresRequest(granted=[worker_pb2.LeaseName(job_id=1, token=1)]), "work"),
     "Workers.OthersServe": (worker_pb2.OthersServeRequest(queue="default"), "work"),
+    "Workers.NewestPlace": (worker_pb2.NewestPlaceRequest(), "work"),
     "Jobs.Submit": (client_pb2.SubmitRequest(job=client_pb2.NewJob(task="t")), "enqueue"),
     "Jobs.SubmitMany": (client_pb2.SubmitManyRequest(jobs=[client_pb2.NewJob(task="t")]), "enqueue"),
     "Jobs.Get": (client_pb2.GetRequest(id=1), "read"),

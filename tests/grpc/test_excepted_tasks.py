@@ -84,6 +84,75 @@ def test_a_job_that_one_ask_excepts_comes_to_the_next_that_waits(served):
     served(test)
 
 
+def test_a_job_of_another_app_comes_to_the_next_that_waits_and_knows_it(served):
+    """One wake-up, three Asks: two workers of one app, and one of the other. It passes the second by."""
+
+    async def test(place):
+        way = place.place()
+        async with (
+            way.session(tasks=["ours"]) as ours, way.session(tasks=["ours"]) as more,
+            way.session(tasks=["theirs", "more"]) as theirs,
+        ):  # fmt: skip
+            asks = []
+            for talk in (ours, more, theirs):
+                asks.append(asyncio.create_task(talk.ask(wait_ms=25_000)))
+                await asyncio.sleep(0.3)
+            began = time.monotonic()
+            job_id = await way.submit(task="theirs")
+            (job,) = (await asks[2]).jobs
+            assert job.id == job_id
+            assert time.monotonic() - began < 5.0  # the floor under all wake-ups is each 10 s
+            assert not asks[0].done()
+            assert not asks[1].done()
+            await theirs.settle(done(job))
+            for ask in asks[:2]:
+                ask.cancel()
+
+    served(test)
+
+
+@pytest.mark.parametrize("unary", [False, True])
+def test_a_worker_is_given_the_tasks_that_it_named(served, unary):
+    async def test(place):
+        way = place.place()
+        for task in ("theirs", "ours"):
+            await way.submit(task=task)
+        if unary:
+            worker = (await way.ask(way.workers.Start, way.hello(tasks=["ours", "ours"]))).worker
+            asked = worker_pb2.LeaseRequest(worker=worker, ask=worker_pb2.Ask(room=5, queues=["default"]))
+            answer = await way.ask(way.workers.Lease, asked)
+            assert [job.task for job in answer.jobs] == ["ours"]
+            await way.ask(way.workers.Start, way.hello(worker=worker))  # named none: any
+            answer = await way.ask(way.workers.Lease, asked)
+            assert [job.task for job in answer.jobs] == ["theirs"]
+        else:
+            async with way.session(tasks=["ours"]) as talk:
+                assert [job.task for job in (await talk.ask(room=5)).jobs] == ["ours"]
+
+    served(test)
+
+
+@pytest.mark.parametrize("tasks", [["no; name"], [""], ["x" * (TASK_CHARS_MAX + 1)]])
+def test_a_name_that_no_task_can_have_is_refused_in_hello(served, tasks):
+    async def test(place):
+        way = place.place()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await way.ask(way.workers.Start, way.hello(tasks=tasks))
+        assert caught.value.code() is Code.INVALID_ARGUMENT
+
+    served(test)
+
+
+def test_a_worker_that_names_too_many_tasks_is_given_any(served):
+    async def test(place):
+        way = place.place()
+        async with way.session(tasks=[f"task_{number}" for number in range(1001)]) as talk:
+            await way.submit(task="theirs")
+            assert [job.task for job in (await talk.ask(room=5)).jobs] == ["theirs"]
+
+    served(test)
+
+
 def test_whether_others_serve_a_queue_is_told_to_keys_that_may_work_on_it(served):
     async def test(place):
         way = place.place()

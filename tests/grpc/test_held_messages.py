@@ -72,7 +72,10 @@ def test_large_results_of_sessions_are_so_many_of_one_key(served, monkeypatch):
             for talk in (first, second):
                 for id in (1, 2, 3):
                     await talk.say(results=worker_pb2.Results(id=id, items=[item]))
-            await asyncio.sleep(1.0)
+            async with asyncio.timeout(30):
+                while len(under_way) < 2:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.5)
             assert len(under_way) == 2
             other = place.place(await place.key_for("work", queues=("default",)))
             async with other.session() as third:  # another key has places of its own

@@ -43,7 +43,7 @@ def _rung_in_turn(wait_queue, queue, waiters):
     wait_queue.wake(queue)
     while new := [place for place, waiter in enumerate(waiters) if waiter.woken and place not in turns]:
         for place in new:
-            wait_queue.pass_on_excepted(waiters[place])
+            wait_queue.pass_on_unused(waiters[place])
         turns += new
     return turns
 

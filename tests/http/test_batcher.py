@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -13,7 +14,7 @@ from faultline.server.server_sender import sender_on
 from faultline.store import calls
 from faultline.store.connection_turns import taking
 from faultline.store.pool import AsyncStore
-from tests.support import new_job, row_counts
+from tests.support import LEASE, new_job, row_counts
 
 
 @pytest.fixture
@@ -225,3 +226,22 @@ def test_jobs_that_cannot_be_sent_in_time_are_told_so(database):
     assert {answer.kind.code for answer in answers if isinstance(answer, RequestRefused)} == {"overloaded"}
     assert seconds < 3
     assert waiting == 0
+
+
+def test_jobs_of_several_traces_go_in_few_calls(gather, store, queue):
+    """Each of them carries the trace of its own request."""
+    gather([new_job(queue=queue)])
+    traces = [f"00-{number + 1:032x}-{number + 1:016x}-01" for number in range(100)]
+
+    answers, counted = gather([new_job(queue=queue, trace=trace) for trace in traces])
+
+    assert sum(counted.values()) <= 4
+    kept = {job.id: job for job in store.run(calls.claim([queue], 200, lease=LEASE, claim=uuid4()))}
+    assert [kept[job_id].trace for job_id, _ in answers] == traces
+
+
+def test_the_first_jobs_of_a_queue_of_several_traces_are_all_stored(gather, store, queue):
+    answers, _ = gather([new_job(queue=queue, trace=f"00-{n + 1:032x}-{n + 1:016x}-01") for n in range(20)])
+
+    assert len({job_id for job_id, is_new in answers if is_new}) == 20
+    assert store.run(calls.count_jobs(queues=[queue])) == 20

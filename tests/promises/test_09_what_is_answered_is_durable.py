@@ -57,6 +57,12 @@ def keyed_many(store):
     return calls.enqueue_many([job])
 
 
+def keyed_each(store):
+    job = new_job(key=uuid4().hex)
+    store.run(calls.enqueue_each([job]))
+    return calls.enqueue_each([job])
+
+
 def keyed_and_done(store):
     job = new_job(key=uuid4().hex, queue=f"q-{uuid4().hex[:8]}")
     store.run(calls.enqueue(job))
@@ -133,6 +139,7 @@ def refused(store):
 ANSWERS = {
     "a keyed enqueue that finds its key": keyed,
     "a batch that finds its keys": keyed_many,
+    "a gathered enqueue that finds its key": keyed_each,
     "a keyed enqueue whose job has ended": keyed_and_done,
     **{f"the outcome of a lease that ended by {verb}": settled(verb) for verb in SETTLING},
     "a claim that is asked for again": claimed,

@@ -34,6 +34,7 @@ def every_durable_call(store, clock):
     leases, waiting = something_for_everybody(store, clock)
     yield "enqueue", calls.enqueue(new_job())
     yield "enqueue_many", calls.enqueue_many([new_job()])
+    yield "enqueue_each", calls.enqueue_each([new_job()])
     yield "enqueue with a key", calls.enqueue(new_job(key="order-7"))
     yield "enqueue for later", calls.enqueue(new_job(delay=timedelta(hours=1)))
     yield "claim", calls.claim(["claim"], 1, lease=LEASE, claim=leases["complete"].claim)

@@ -144,7 +144,7 @@ def test_queues_and_workers_that_came_without_their_sequences_are_stepped_over(s
     assert db.execute("select count(*) from faultline.lanes where queue in ('old', 'new')").fetchone() == (2,)
 
 
-@pytest.mark.parametrize("way", ["enqueue", "enqueue_many", "keyed", "later", "claim"])
+@pytest.mark.parametrize("way", ["enqueue", "enqueue_many", "enqueue_each", "keyed", "later", "claim"])
 def test_every_way_to_a_number_notices_another_server(store, db, way):
     enqueue(store)
     forget_the_server(db)
@@ -154,6 +154,8 @@ def test_every_way_to_a_number_notices_another_server(store, db, way):
             number = enqueue(store)
         case "enqueue_many":
             (number,) = store.run(calls.enqueue_many([new_job()]))
+        case "enqueue_each":
+            ((number, _),) = store.run(calls.enqueue_each([new_job()]))
         case "keyed":
             number = enqueue(store, key="order-7")
         case "later":

@@ -15,7 +15,7 @@ from tests.worker.harness import LEASE, execute
 
 TABLES_EMPTIED = (
     "faultline.active, faultline.later, faultline.dead, faultline.ledger, faultline.refusals, faultline.keys,"
-    " effects"
+    " faultline.workers, effects"
 )
 
 

@@ -27,7 +27,6 @@ def test_two_apps_on_one_queue_put_off_none_of_each_others_jobs(patient, served,
 
 def test_where_no_other_worker_serves_the_queue_its_job_is_put_off(served: Served, store):
     """A worker alone with it looks again by itself: there is none to leave it to."""
-    rows(served.dsn, "update faultline.workers set stopped_at = now() where stopped_at is null returning id")
     job = enqueue(store, task="theirs")
     with working(served, ours):
         eventually(lambda: outcomes(store, job) == ["snoozed"])

@@ -146,7 +146,7 @@ async def asked(served: Served, kind: str) -> None:
     backend = served.backend()
     backend.open(quick())
     try:
-        await backend.register("asker")
+        await backend.register("asker", None)
         session = backend._session._session
         assert session is not None
         if kind == "before":

@@ -208,3 +208,16 @@ def test_a_server_that_knows_no_such_call_is_an_earlier_one():
         raise ConfigError("the server refused: Method not found!")
 
     assert others_serve(answer, LEFT_MAX) is False
+
+
+def test_an_earlier_server_does_not_tell_the_newest_place():
+    """Then claims begin where this worker has claimed, or at the floor."""
+
+    async def answer(method, request):
+        raise ConfigError("the server refused: Method not found!")
+
+    backend = RemoteBackend(ServerAddress.read("nowhere"), Settings())
+    session: Any = SimpleNamespace(call=answer)
+    backend._session = session
+
+    assert asyncio.run(backend.newest_place()) is None

@@ -20,7 +20,9 @@ from faultline.server.auth import mint
 from faultline.store import calls
 from faultline.store.driver.connect import connect
 from faultline.store.pool import Store
+from faultline.task import spec_of
 from faultline.telemetry import listen
+from faultline.worker.claiming import floor_looks, known_tasks
 from tests.remote.harness import drain, working
 from tests.support import TAKE_OVER, enqueue, new_job, outcomes, state_of
 from tests.worker import children_app as shop
@@ -271,7 +273,45 @@ def test_a_single_settling_that_is_refused_is_recorded_once(store, served, caplo
     assert [event.facts["reason"] for event in blocked] == ["token_mismatch"]
 
 
-def test_an_unknown_task_is_left_for_others(store, served):
+def test_a_task_that_it_does_not_know_is_not_given_to_a_worker(store, served):
+    job = enqueue(store, task="nobody_knows_it")
+
+    drain(served, echo)
+
+    assert outcomes(store, job) == []
+    assert store.run(calls.list_workers(gone=True, most=1))[0].tasks == ["echo"]
+
+
+def test_a_task_of_a_module_that_is_imported_later_is_given(store, served, monkeypatch):
+    monkeypatch.setattr(known_tasks, "LOOK_SECONDS", 0.01)
+
+    async def later() -> None: ...
+
+    job = enqueue(store, task="later")
+    with working(served, echo) as app:
+        app.worker.tasks.add(spec_of(later))
+        eventually(lambda: state_of(store, job) == "succeeded")
+
+    assert outcomes(store, job) == ["succeeded"]
+
+
+def test_a_worker_over_a_server_passes_another_apps_jobs(store, served, monkeypatch):
+    monkeypatch.setattr(floor_looks, "SLOW_SECONDS", -1.0)
+    store.run(calls.enqueue_many([new_job(task="theirs")] * 50))
+
+    with working(served, echo) as app:
+
+        def passed() -> bool:
+            enqueue(store, task="echo", args='{"said": "a"}')
+            return (app.worker._claimer._cursors[""].floor_looks.start or 0) > 51
+
+        eventually(passed)
+        job = enqueue(store, task="echo", args='{"said": "b"}')
+        eventually(lambda: state_of(store, job) == "succeeded")
+
+
+def test_a_worker_that_names_no_tasks_leaves_an_unknown_one_to_others(store, served, monkeypatch):
+    monkeypatch.setattr(known_tasks, "TASKS_MAX", 0)
     job = enqueue(store, task="nobody_knows_it")
 
     drain(served, echo)
@@ -296,7 +336,8 @@ def test_no_word_of_a_handler_says_that_a_task_is_unknown(store, served):
         assert conn.execute("select unknown_since from faultline.later").fetchall() == [(None,)]
 
 
-def test_a_task_that_no_worker_knew_for_a_day_is_dead(store, served, caplog):
+def test_a_task_that_no_worker_knew_for_a_day_is_dead(store, served, caplog, monkeypatch):
+    monkeypatch.setattr(known_tasks, "TASKS_MAX", 0)
     job = enqueue(store, task="nobody_knows_it")
     drain(served, echo)
     with store.connection() as conn:
@@ -433,3 +474,23 @@ def test_a_job_with_its_own_lease_and_timeout_keeps_them(store, served):
 
 def test_of_a_claim_whose_answer_was_lost_only_what_is_still_held_is_recovered(store, served, monkeypatch):
     check_recovery(store, served.backend, monkeypatch)
+
+
+def test_a_job_completed_over_a_connection_of_the_handlers_own_is_not_settled_again(database, store, served):
+    def own(job: Job, then: str) -> None:
+        with connect(database) as conn, conn.transaction():
+            conn.execute("create table if not exists own (job_id bigint)")
+            conn.execute("insert into own values (%s)", [job.id])
+            job.complete_in(conn, result="own")
+            if then == "roll back":
+                raise ValueError("on purpose")
+
+    kept = enqueue(store, task="own", args='{"then": "commit"}')
+    undone = enqueue(store, task="own", args='{"then": "roll back"}', max_attempts=1)
+
+    drain(served, own)
+
+    assert (outcomes(store, kept), store.run(calls.get(kept)).result) == (["succeeded"], "own")
+    assert outcomes(store, undone) == ["dead"]
+    assert rows(database, "select job_id from own") == [(kept,)]
+    assert store.run(calls.refusals(kept)) == []

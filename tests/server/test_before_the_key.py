@@ -269,6 +269,8 @@ def test_one_address_has_so_many_grpc_connections(served):
         async with asyncio.timeout(30):
             while place.server.guard.connections.closed["address"] < 20:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
+            while sum(task.done() for task in ended) < 20:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
         done, open_ = await asyncio.wait(ended, timeout=2)
         assert (len(done), len(open_)) == (20, 10)
         for _, writer in silent:

@@ -15,8 +15,8 @@ from tests.grpc.conftest import a_server, make_key
 from tests.metrics.conftest import samples
 
 
-def scraped(dsn, visit):
-    """The samples of a server that was visited over both APIs."""
+def scraped(dsn, visit, settled=lambda found: True):
+    """The samples of a server that was visited over both APIs, once they are as `settled` wants them."""
 
     async def main():
         store = AsyncStore(dsn)
@@ -29,8 +29,12 @@ def scraped(dsn, visit):
                 grpc.aio.insecure_channel(str(server.grpc)) as channel,
             ):
                 await visit(client, ServerUnderTest(channel, key, "default"))
-                await asyncio.sleep(1.2)  # sockets of gRPC are looked at each second
-                return samples((await client.get("/metrics")).text)
+                async with asyncio.timeout(60):
+                    while not settled(  # noqa: ASYNC110
+                        found := samples((await client.get("/metrics")).text)
+                    ):
+                        await asyncio.sleep(0.1)
+                return found
 
     return asyncio.run(main())
 
@@ -55,9 +59,10 @@ def test_requests_refusals_times_bytes_and_connections_of_both_doors_are_counted
             await talk.say(beat=worker_pb2.Beat(id=1))
             await talk.hear("beaten")
 
-    found = scraped(database, visit)
-
     http, rpc = {"protocol": "http"}, {"protocol": "grpc"}
+    # Sockets of gRPC are looked at each second.
+    found = scraped(database, visit, settled=lambda found: of(found, "connections", **rpc) >= 1)
+
     assert of(found, "requests_total", **http, route="POST /jobs", answer="ok") == 3
     assert of(found, "requests_total", **http, route="GET /jobs/{job_id}", answer="refused") == 1
     assert of(found, "requests_total", **http, route="other", answer="refused") == 2

@@ -13,6 +13,7 @@ from tests.support import LEASE, NOW, claim_one, enqueue, new_job
 VERBS = {
     "enqueue": lambda lease: calls.enqueue(new_job()),
     "enqueue_many": lambda lease: calls.enqueue_many([new_job(key="k")]),
+    "enqueue_each": lambda lease: calls.enqueue_each([new_job(), new_job(key="k")]),
     "claim": lambda lease: calls.claim(["default"], 1, lease=LEASE, claim=uuid4()),
     "complete": lambda lease: calls.complete(lease, "null"),
     "complete_many": lambda lease: calls.complete_many([lease], ["null"]),

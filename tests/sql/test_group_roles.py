@@ -75,10 +75,12 @@ def test_a_producer_enqueues_and_sees_what_became_of_it(as_duty, store):
 
     job_id = enqueue(producer, queue=queue, key="once", args=f'{{"card": "{CARD}"}}')
     many = producer.run(calls.enqueue_many([new_job(queue=queue)]))
+    each = producer.run(calls.enqueue_each([new_job(queue=queue), new_job(queue=queue, key="twice")]))
     producer.run(calls.wake(queue))
+    producer.run(calls.wake_each([queue, "other"]))
     seen = producer.run(calls.outline(job_id))
 
-    assert (seen.state, seen.queue, len(many)) == ("queued", queue, 1)
+    assert (seen.state, seen.queue, len(many), len(each)) == ("queued", queue, 1, 2)
     assert CARD not in repr(seen)
     assert producer.run(calls.outline(1 << 60)) is None
 

@@ -24,11 +24,12 @@ LEASE = Lease(1, 1, UUID(int=1), 15.0, 0.0)
 
 # One value for each name that an argument of a call has.
 SAMPLES = {
-    "new": new_job(), "batch": [new_job()], "lease": timedelta(seconds=15), "leases": [LEASE],
+    "new": new_job(), "batch": [new_job()], "jobs": [new_job()],
+    "lease": timedelta(seconds=15), "leases": [LEASE],
     "results": ["null"], "errors": ["boom"], "delays": [timedelta(0)],
     "result": "null", "error": "boom", "delay": timedelta(0), "reason": "because",
     "queue": "default", "queues": ["default"], "max_jobs": 1, "bytes_max": 1, "key_name": "k",
-    "except_tasks": ["t"], "claim": UUID(int=1), "worker": 1,
+    "except_tasks": ["t"], "tasks": ["t"], "claim": UUID(int=1), "worker": 1,
     "timeout": timedelta(hours=1), "resend": False, "tick": timedelta(seconds=1), "most": 1, "job_id": 1,
     "confirmed": False,
     "job_ids": [1], "call": calls.enqueue_many([new_job()]),
@@ -69,6 +70,7 @@ def example(name):
 EXAMPLES = {name: example(name) for name in MADE} | {
     "enqueue, with everything": calls.enqueue(KEYED),
     "enqueue_many, with everything": calls.enqueue_many([KEYED]),
+    "enqueue_each, with everything": calls.enqueue_each([KEYED, new_job(trace=SAMPLES["trace"])]),
 }
 
 

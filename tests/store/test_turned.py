@@ -1,6 +1,7 @@
 """Sessions of a server that turned read-only are left, and the call is carried out where writes are taken."""
 
 import asyncio
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +11,7 @@ from faultline import Faultline
 from faultline.errors import ReadOnlyServer
 from faultline.store import calls
 from faultline.store.driver import listen
+from faultline.store.driver.async_connection import AsyncPqConnection, SyncPqConnection
 from faultline.store.pool import POOL_MAX, AsyncStore, Store
 from faultline.store.servers.read_only import YOUNG_SECONDS
 from tests.support import enqueue, new_job
@@ -125,6 +127,65 @@ def test_all_sessions_of_the_pool_are_left(pair, client):
     while pair.old.sessions():
         assert time.monotonic() < until
         client.run(calls.enqueue(new_job()))
+
+
+class Slow:
+    """Connections that are made while `holds` reach their pool only once they are let go."""
+
+    def __init__(self):
+        self.held = []
+        self.holds = False
+        self.let_go = threading.Event()
+
+    def connect(self, make):
+        def connected(*args, **options):
+            conn = make(*args, **options)
+            if self._keeps(conn):
+                self.let_go.wait(PATIENCE_SECONDS)
+            return conn
+
+        return connected
+
+    def aconnect(self, make):
+        async def connected(*args, **options):
+            conn = await make(*args, **options)
+            if self._keeps(conn):
+                await _until(self.let_go.is_set)
+            return conn
+
+        return connected
+
+    def _keeps(self, conn):
+        if self.holds:
+            self.held.append(conn)
+        return self.holds
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    slow = Slow()
+    monkeypatch.setattr(SyncPqConnection, "connect", slow.connect(SyncPqConnection.connect))
+    monkeypatch.setattr(AsyncPqConnection, "connect", slow.aconnect(AsyncPqConnection.connect))
+    yield slow
+    slow.let_go.set()
+
+
+def test_a_session_that_was_being_made_when_its_server_turned_is_not_used(slow, pair, client):
+    """It took writes when it was made, and came to the pool after the others had been left."""
+    client.run(calls.enqueue(new_job()))
+    slow.holds = True
+    client.fill()
+    slow.holds = False
+    pair.old.take_no_writes()
+    until_there(pair.new, lambda: client.run(calls.enqueue(new_job())))
+    slow.let_go.set()
+
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not all(conn.closed for conn in slow.held):
+        assert time.monotonic() < until
+        client.run(calls.enqueue(new_job()))
+        assert not any(conn.refuses_writes for conn in slow.held)
+    assert slow.held
 
 
 def test_a_bulk_goes_on_to_the_server_that_takes_writes(pair, client):

@@ -67,7 +67,7 @@ def test_a_worker_whose_loop_is_held_up_gives_no_sign_until_it_turns_again(datab
     group(NOTIFY_SOCKET=manager.address, WATCHDOG_USEC="200000")
     manager.wait_for("WATCHDOG")
 
-    enqueue(store, task="hold_the_loop", args='{"seconds": 2}')
+    enqueue(store, task="hold_the_loop", args='{"seconds": 6}')
     eventually(lambda: begun(database))
     held_at = manager.count("WATCHDOG")
     time.sleep(0.6)

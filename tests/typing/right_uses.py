@@ -1,21 +1,30 @@
 """Everything a type checker must accept; nothing here is run."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, assert_type
+from typing import Any, Protocol, assert_type
 
 from psycopg import AsyncConnection, Connection
+from pydantic import BaseModel
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
+from sqlalchemy.orm import Session, sessionmaker
 
+from faultline import JobEvent, SyncTransaction, Transaction, injected
 from faultline.app import Faultline
 from faultline.client import Handle, Task
 from faultline.config import WorkerConfig
 from faultline.job import Job, JobInfo, NewJob
 from faultline.outcome import Snooze
 from faultline.retry import Constant, Exponential, Retry, bury, ignore
-from faultline.store.lent import SyncTransaction, Transaction
 
 app = Faultline()
+app.transactions.register(AsyncSession, async_sessionmaker())
+app.transactions.register(Session, sessionmaker())
+
+
+class Model(BaseModel):
+    id: int
 
 
 @dataclass
@@ -89,6 +98,120 @@ async def loose_with_job(job: Job, value: dict[str, Any]) -> bool:
 
 
 @app.task
+async def in_transaction(tx: Transaction, order_id: int, note: str = "") -> str:
+    tx.result = note
+    return note
+
+
+@app.task
+def in_plain_transaction(tx: SyncTransaction, order_id: int, note: str = "") -> str:
+    return note
+
+
+@app.task(queue="billing")
+async def in_transaction_with_job(job: Job, tx: Transaction, order_id: int) -> int:
+    return order_id
+
+
+@app.task
+def in_plain_transaction_with_job(job: Job, tx: SyncTransaction, order_id: int) -> int:
+    return order_id
+
+
+@app.task
+async def in_session(session: AsyncSession, order_id: int) -> int:
+    return order_id
+
+
+@app.task
+def in_plain_session(session: Session, order_id: int) -> int:
+    return order_id
+
+
+@app.task
+async def in_session_with_job(job: Job, session: AsyncSession, order: Order) -> int:
+    return order.id
+
+
+class LikeAsyncpg(Protocol):
+    def is_in_transaction(self) -> bool: ...
+    def transaction(self, *, isolation: str | None = None) -> object: ...
+    async def execute(self, query: str, *args: object) -> str: ...
+
+
+@app.task
+async def in_asyncpg(conn: LikeAsyncpg, order_id: int) -> int:
+    return order_id
+
+
+@app.task(transaction="django")
+def in_django(order_id: int) -> int:
+    return order_id
+
+
+@app.task
+def of_a_dataclass(order: Order, note: str = "") -> int:
+    return order.id
+
+
+@app.task
+def of_a_model(model: Model, note: str = "") -> int:
+    return model.id
+
+
+@app.task
+def of_an_object_with_job(job: Job, value: object, times: int = 1) -> int:
+    return times
+
+
+class Client: ...
+
+
+@app.resource
+def client() -> Iterator[Client]:
+    yield Client()
+
+
+@app.resource(scope="job")
+async def aclient(job: Job) -> AsyncIterator[Client]:
+    yield Client()
+
+
+@app.task
+async def with_resource(order_id: int, client: Client = injected) -> int:
+    return order_id
+
+
+@app.task
+async def with_all(job: Job, tx: Transaction, order_id: int, *, client: Client = injected) -> int:
+    return order_id
+
+
+@app.middleware
+async def around(job: Job, call: Callable[[], Awaitable[Any]]) -> Any:
+    return await call()
+
+
+@app.middleware
+def plainly_around(job: Job, call: Callable[[], Any]) -> Any:
+    return call()
+
+
+@app.enqueue_middleware
+def stamped(new: NewJob) -> NewJob:
+    return new
+
+
+@app.on_startup
+async def begin() -> None: ...
+
+
+@app.on_dead
+def page(event: JobEvent) -> None:
+    assert_type(event.error, str | None)
+
+
+@app.task
 def sleepy() -> Snooze | int:
     return Snooze(timedelta(seconds=1))
 
@@ -103,6 +226,20 @@ def sync_uses(conn: Connection[Any]) -> None:
     assert_type(charge.new(Order(7)), NewJob)
     assert_type(charge.handle(7), Handle[int])
     assert_type(charge.handle(7).info(), JobInfo)
+    assert_type(in_transaction.enqueue(7, note="x"), Handle[str])
+    assert_type(in_plain_transaction.enqueue(7, "x"), Handle[str])
+    assert_type(in_transaction_with_job.enqueue(order_id=7), Handle[int])
+    assert_type(in_plain_transaction_with_job.enqueue(7), Handle[int])
+    assert_type(in_session.enqueue(7), Handle[int])
+    assert_type(in_plain_session.enqueue(7), Handle[int])
+    assert_type(in_session_with_job.enqueue(Order(7)), Handle[int])
+    assert_type(in_asyncpg.enqueue(7), Handle[int])
+    assert_type(in_django.enqueue(7), Handle[int])
+    assert_type(of_a_dataclass.enqueue(Order(7), note="x"), Handle[int])
+    assert_type(of_a_model.enqueue(Model(id=7), "x"), Handle[int])
+    assert_type(of_an_object_with_job.enqueue("x", times=2), Handle[int])
+    assert_type(with_resource.enqueue(7), Handle[int])
+    assert_type(with_all.enqueue(order_id=7), Handle[int])
     nothing.enqueue()
     nothing_with_job.enqueue()
     loose.enqueue({"any": "thing"})

@@ -68,6 +68,21 @@ def test_a_job_is_announced_once_and_the_next_first_one_again(database, store, l
     assert alone(database, act) == [["default"], [], [], ["default"]]
 
 
+def test_a_job_behind_one_that_stays_the_first_is_announced(database, store, listener):
+    """The first may be of an app that has no worker here: jobs behind it are for others."""
+
+    async def act(line):
+        announcing = Announcing(line, lambda: True)
+        enqueue(store, task="theirs")
+        await announcing()
+        said = [heard(listener)]
+        enqueue(store, task="ours")
+        await announcing()
+        return [*said, heard(listener)]
+
+    assert alone(database, act) == [["default"], ["default"]]
+
+
 def test_who_does_not_lead_announces_nothing_and_asks_nothing(database, store, listener):
     async def act(line):
         enqueue(store)

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from faultline import SyncTransaction, Transaction
 from faultline.config import Settings, WorkerConfig
 from faultline.errors import ConfigError
 from faultline.job import Job
@@ -63,6 +64,23 @@ def test_job_transaction_without_a_database_costs_no_attempt_and_is_told_with_th
     assert "--dsn" in told
 
 
+async def spend_in_injected(tx: Transaction) -> None: ...
+def spend_in_injected_thread(tx: SyncTransaction) -> None: ...
+
+
+@pytest.mark.parametrize("handler", [spend_in_injected, spend_in_injected_thread])
+def test_an_injected_transaction_without_a_database_costs_no_attempt_and_is_told_at_the_start(
+    database, store, handler, caplog
+):
+    job = enqueue(store, task=handler.__name__, max_attempts=1)
+
+    drain(None, handler, backend=NoLoans(Settings(dsn=database)))
+
+    assert outcomes(store, job) == ["snoozed"]
+    assert store.run(calls.get(job)).attempt == 0
+    assert f"task {handler.__name__}: job.complete() seems to be used" in caplog.text
+
+
 def test_the_worker_itself_opens_no_connection():
     """The backend makes them: so a server can stand where the database stood, and nothing else changes."""
     tree = ast.parse(Path(module.__file__).read_text())
@@ -88,6 +106,7 @@ def test_only_the_backend_calls_the_database_for_a_worker():
         "postgres_backend.py",
         "settlement/settle.py",
         "transactions/transaction.py",
+        "handlers/database_check.py",
         "heartbeat/pacemaker.py",
     }
 
@@ -104,7 +123,7 @@ async def recovered(backend: Backend, *, was_granted: bool = True) -> list[int] 
     claim = ClaimParams(uuid4(), ["default"], 2)
     backend.open(quick())
     try:
-        await backend.register("forgetful")
+        await backend.register("forgetful", None)
         if was_granted:
             await backend.claim(claim, Lost())
         rows = await backend.recover_claim(claim)

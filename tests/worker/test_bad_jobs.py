@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from faultline.store import calls
+from faultline.watchdog import unknown_tasks
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker.harness import drain, eventually, execute, quick, rows, working
 
@@ -51,10 +52,8 @@ def test_m2_a_task_unknown_here_is_left_for_a_worker_that_knows_it(database, sto
     drain(database)
 
     assert state_of(store, job) == "queued"
-    assert store.run(calls.get(job)).attempt == 0
-    assert "double" in store.run(calls.get(job)).error
+    assert outcomes(store, job) == []
 
-    store.run(calls.retry_now(job))
     drain(database, double)
 
     assert store.run(calls.get(job)).result == 14
@@ -65,29 +64,25 @@ def test_m2_no_worker_spins_on_an_unknown_task(database, store):
     known = enqueue(store, task="double", args='{"number": 7}')
 
     with working(database, double):
-        eventually(lambda: state_of(store, known) == "succeeded" and outcomes(store, job))
+        eventually(lambda: state_of(store, known) == "succeeded")
         more = [enqueue(store, task="double", args='{"number": 7}') for _ in range(20)]
         eventually(lambda: {state_of(store, job) for job in more} == {"succeeded"})
 
-    assert outcomes(store, job) == ["snoozed"]
-    assert rows(database, "select run_at - faultline.now() > interval '5 seconds' from faultline.later") == [
-        (True,)
-    ]
+    assert outcomes(store, job) == []
+    assert state_of(store, job) == "queued"
 
 
-def test_m2_a_task_that_no_worker_knew_for_a_day_is_dead(database, store, clock):
+def test_m2_a_task_that_no_worker_knew_for_a_day_is_dead(database, store, clock, monkeypatch):
+    monkeypatch.setattr(unknown_tasks, "LOOK_EVERY", 0.05)
     job = enqueue(store, task="nobody_knows")
-    drain(database)
-    clock.advance(hours=23)
-    store.run(calls.promote())
-    drain(database)
-    assert outcomes(store, job) == ["snoozed", "snoozed"]
+    with working(database, double):
+        eventually(lambda: rows(database, "select 1 from faultline.active where unknown_since is not null"))
+        clock.advance(hours=23)
+        assert state_of(store, job) == "queued"
+        clock.advance(hours=2)
+        eventually(lambda: state_of(store, job) == "dead")
 
-    clock.advance(hours=2)
-    store.run(calls.promote())
-    drain(database)
-
-    assert state_of(store, job) == "dead"
+    assert outcomes(store, job) == ["dead"]
     assert "nobody_knows" in store.run(calls.get(job)).error
 
 

@@ -1,4 +1,7 @@
-"""Two apps on one queue, and unknown names: a worker leaves them to the app that knows them, and says so."""
+"""Workers that name no tasks (of an earlier release, or with too many): they meet jobs that they do not know.
+
+Each leaves them to the app that knows them, and says so.
+"""
 
 import logging
 from datetime import timedelta
@@ -9,10 +12,16 @@ import pytest
 
 from faultline.store import calls
 from faultline.store.pool import Store
-from faultline.worker.claiming import unserved_tasks
+from faultline.worker.claiming import known_tasks, unserved_tasks
 from faultline.worker.claiming.unserved_tasks import LEFT_MAX, UnservedTasks
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker.harness import InProcess, eventually, quick, rows, working
+
+
+@pytest.fixture(autouse=True)
+def _no_tasks_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_tasks, "TASKS_MAX", 0)
+
 
 GIVEN_BACK = "select count(*) from faultline.ledger where outcome = 'snoozed'"
 

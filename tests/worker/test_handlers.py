@@ -196,7 +196,7 @@ def test_a_job_told_to_stop_before_it_began_is_settled_in_no_other_jobs_name():
     state = WorkerState(WorkerConfig())
 
     async def go_on() -> None:
-        executor = Executor(state, settler, 1, None, None)  # type: ignore[arg-type]
+        executor = Executor(state, settler, 1, None, None, None)  # type: ignore[arg-type]
         current.set(an_attempt(state.lease_table, 1).job)
         stopped, following = an_attempt(state.lease_table, 2), an_attempt(state.lease_table, 3)
         stopped.stopping = StopReason.LEAVING

@@ -101,7 +101,8 @@ def _check_kind(hint: Any, name: str, task: str) -> None:
         raise ConfigError(
             f"task {task}: argument {name} is annotated {_named(hint)}, which cannot be read back from "
             f"JSON{why}. Use plain types, dataclasses, msgspec structs, TypedDicts or pydantic models; of an "
-            "object in the database pass the id"
+            "object in the database pass the id. What the worker is to give has the default `injected`, or "
+            "is registered before the task"
         ) from None
 
 

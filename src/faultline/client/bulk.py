@@ -69,16 +69,13 @@ class BulkEnqueue:
         self.ids += ids
 
 
-options_of: Final = attrgetter(
-    "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry",
-    "key_for", "trace",
-)  # fmt: skip
+_options_of: Final = attrgetter(*calls.OPTIONS, "trace")
 """The common part of the jobs of one call."""
 
 
 def _shared(new: NewJob) -> tuple[Any, bool]:
     try:
-        return options_of(new), new.key is None
+        return _options_of(new), new.key is None
     except AttributeError:
         raise _no_job(new) from None
 
@@ -97,3 +94,8 @@ def is_due(new: NewJob) -> bool:
     if new.delay:
         return False
     return new.run_at is None or new.run_at <= datetime.now(UTC)
+
+
+def due_queues(jobs: Iterable[NewJob]) -> list[str]:
+    """The queues of the jobs that workers could take at once, each once."""
+    return list(dict.fromkeys([new.queue for new in jobs if is_due(new)]))

@@ -1,19 +1,17 @@
 """The calls of an app to the database, and the hints to the workers after them."""
 
-import asyncio
 import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Final, TypeVar
 
-import psycopg
-
-from faultline.bounds import counted
 from faultline.client import traced_send
+from faultline.client.app_lines import AppLines
 from faultline.client.app_stores import AppStores, refuse_in_a_loop
-from faultline.client.bulk import BulkEnqueue, is_due
-from faultline.client.wakeups import DelayedWakeups, WakeupSender
-from faultline.errors import DatabaseError, OutcomeUnknown, ServerUnavailable
+from faultline.client.bulk import BulkEnqueue, due_queues, is_due
+from faultline.client.gathering import Alone, Answer, answers
+from faultline.client.hints import Hints
+from faultline.client.unanswered import bulk_unknown_when_unanswered, unknown_when_unanswered
+from faultline.errors import ServerUnavailable
 from faultline.failpoints import failpoint
 from faultline.job import NewJob
 from faultline.store import calls
@@ -30,9 +28,8 @@ class Sender:
 
     def __init__(self, stores: AppStores) -> None:
         self._stores = stores
-        self._hints = WakeupSender()
-        self._later = DelayedWakeups(self._send_late)
-        self._on_their_way: set[asyncio.Task[None]] = set()  # a loop keeps only weak references
+        self._lines = AppLines(self._carry, self._acarry)
+        self._hints = Hints(lambda hint: stores.plain().run(hint), self.arun)
 
     def run(self, call: Call[T], form: str, hint: Call[None] | None = None) -> T:
         """Make one call; `form` names the blocking method, for the error when it is called in a loop."""
@@ -54,37 +51,93 @@ class Sender:
         )
 
     def _enqueue(self, new: NewJob) -> int:
-        call, hint = calls.enqueue(new), self.hint_with(new)
+        line = self._lines.plain(new)
+        if line is None:
+            return self._send_alone(new)
+        place = line.lead_or_join(new)
+        if isinstance(place, int):
+            try:
+                return self._send_alone(new)
+            finally:
+                line.follow(place)
+        answer = line.wait(place)
+        if isinstance(answer, Alone):
+            return self._send_alone(new, answer)
+        return _told(new, answer)
+
+    async def _aenqueue(self, new: NewJob) -> int:
+        line = self._lines.of_this_loop(new)
+        if line is None:
+            return await self._asend_alone(new)
+        turn = line.lead()
+        if turn is not None:
+            try:
+                return await self._asend_alone(new)
+            finally:
+                line.follow(turn)
+        answer = await line.join(new)
+        if isinstance(answer, Alone):
+            return await self._asend_alone(new, answer)
+        return _told(new, answer)
+
+    def _send_alone(self, new: NewJob, why: Alone = Alone.FIRST) -> int:
+        call, hint = calls.enqueue(new), self._hints.with_job(new)
         failpoint("enqueue.sending")
         try:
-            with unknown_when_unanswered(new.key is None):
-                job_id = self.run(call, "enqueue", hint)
+            if why is Alone.AGAIN:
+                job_id = self._stores.plain().run_again(call, hint)
+            else:
+                with unknown_when_unanswered(new.key is None):
+                    job_id = self.run(call, "enqueue", hint)
         except ServerUnavailable:
-            if new.key is None:
+            if new.key is None or why is Alone.AGAIN:
                 raise
             # The key makes a second try safe.
             job_id = self._stores.plain().run_again(call, hint)
         failpoint("enqueue.sent")
         _tell_enqueued(new, job_id)
         if hint is None and is_due(new):
-            self.hint(new.queue)
+            self._hints.send(new.queue)
         return job_id
 
-    async def _aenqueue(self, new: NewJob) -> int:
-        call, hint = calls.enqueue(new), self.hint_with(new)
+    async def _asend_alone(self, new: NewJob, why: Alone = Alone.FIRST) -> int:
+        call, hint = calls.enqueue(new), self._hints.with_job(new)
         failpoint("enqueue.sending")
         try:
-            with unknown_when_unanswered(new.key is None):
-                job_id = await self.arun(call, hint)
+            if why is Alone.AGAIN:
+                job_id = await self._stores.of_this_loop().run_again(call, hint)
+            else:
+                with unknown_when_unanswered(new.key is None):
+                    job_id = await self.arun(call, hint)
         except ServerUnavailable:
-            if new.key is None:
+            if new.key is None or why is Alone.AGAIN:
                 raise
             job_id = await self._stores.of_this_loop().run_again(call, hint)
         failpoint("enqueue.sent")
         _tell_enqueued(new, job_id)
         if hint is None and is_due(new):
-            await self.ahint(new.queue)
+            await self._hints.asend(new.queue)
         return job_id
+
+    def _carry(self, jobs: list[NewJob]) -> list[Answer]:
+        """One call for the jobs of a line, and the answer to each."""
+        call = calls.enqueue_each(jobs)
+        hint, others = self._hints.with_jobs(due_queues(jobs))
+        failpoint("enqueue.sending")
+        made = self._stores.plain().run(call, hint)
+        failpoint("enqueue.sent")
+        self._hints.follow(others)
+        return answers(made)
+
+    async def _acarry(self, jobs: list[NewJob]) -> list[Answer]:
+        """One call for the jobs of a line, and the answer to each."""
+        call = calls.enqueue_each(jobs)
+        hint, others = self._hints.with_jobs(due_queues(jobs))
+        failpoint("enqueue.sending")
+        made = await self._stores.of_this_loop().run(call, hint)
+        failpoint("enqueue.sent")
+        self._hints.afollow(others)
+        return answers(made)
 
     def enqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
         """Put many jobs in their queues, all of them or none."""
@@ -92,7 +145,7 @@ class Sender:
         store, bulk = self._stores.plain(), BulkEnqueue(jobs)
         with (
             traced_send.bulk_in_span(bulk),
-            _bulk_unknown_when_unanswered(bulk),
+            bulk_unknown_when_unanswered(bulk),
             store.transaction() as conn,
         ):
             for ids in store.run_each(conn, bulk.calls()):
@@ -105,7 +158,7 @@ class Sender:
     async def aenqueue_many(self, jobs: Iterable[NewJob]) -> list[int]:
         """Put many jobs in their queues, all of them or none."""
         store, bulk = self._stores.of_this_loop(), BulkEnqueue(jobs)
-        with traced_send.bulk_in_span(bulk), _bulk_unknown_when_unanswered(bulk):
+        with traced_send.bulk_in_span(bulk), bulk_unknown_when_unanswered(bulk):
             async with store.transaction() as conn:
                 async for ids in store.run_each(conn, bulk.calls()):
                     bulk.add(ids)
@@ -116,98 +169,35 @@ class Sender:
 
     def hint_with(self, new: NewJob) -> Call[None] | None:
         """The hint to send with a job, unless one was sent a moment ago: then another follows later."""
-        return calls.wake(new.queue) if is_due(new) and self._hints.leads(new.queue) else None
+        return self._hints.with_job(new)
 
     def hint(self, queue: str) -> None:
         """Tell idle workers about a queue, now or a few milliseconds later."""
-        wait = self._hints.ask(queue)
-        if wait == 0.0:
-            self._send(queue)
-        elif wait is not None:
-            self._later.add(queue, wait)
+        self._hints.send(queue)
 
     async def ahint(self, queue: str) -> None:
         """Tell idle workers about a queue, now or a few milliseconds later."""
-        wait = self._hints.ask(queue)
-        if wait == 0.0:
-            await self._asend(queue)
-        elif wait is not None:
-            coming = asyncio.create_task(self._asend_late(queue, wait))
-            self._on_their_way.add(coming)
-            coming.add_done_callback(self._on_their_way.discard)
+        await self._hints.asend(queue)
 
     def hint_soon(self, queue: str) -> None:
         """The same from a callback of the event loop, which cannot wait."""
-        coming = asyncio.get_running_loop().create_task(self.ahint(queue))
-        self._on_their_way.add(coming)
-        coming.add_done_callback(self._on_their_way.discard)
+        self._hints.send_soon(queue)
 
-    def _send(self, queue: str) -> None:
-        with _only_a_hint(queue):
-            self._stores.plain().run(calls.wake(queue))
-
-    async def _asend(self, queue: str) -> None:
-        with _only_a_hint(queue):
-            await self.arun(calls.wake(queue))
-
-    def _send_late(self, queue: str) -> None:
-        self._hints.sending(queue)
-        self._send(queue)
-
-    async def _asend_late(self, queue: str, wait: float) -> None:
-        try:
-            await asyncio.sleep(wait)
-        finally:
-            self._hints.sending(queue)
-        await self._asend(queue)
+    def drain(self) -> None:
+        """Wait until the jobs that wait for the call under way are answered."""
+        self._lines.drain()
 
     async def settle_down(self) -> None:
-        """Wait for the pending hints of this loop."""
-        loop = asyncio.get_running_loop()
-        ours = [task for task in self._on_their_way if task.get_loop() is loop]
-        await asyncio.gather(*ours, return_exceptions=True)
+        """Wait for the jobs of this loop that wait for the call under way, and for its pending hints."""
+        await self._lines.adrain()
+        await self._hints.settle_down()
 
 
-@contextmanager
-def _only_a_hint(queue: str) -> Iterator[None]:
-    """Send the hint, and ignore its failure: the job is committed, and a poll finds it."""
-    try:
-        yield
-    except (DatabaseError, psycopg.Error) as error:
-        _log.debug("no wake-up was sent for queue %s: %s", queue, error)
-
-
-@contextmanager
-def unknown_when_unanswered(matters: bool) -> Iterator[None]:
-    """Raise OutcomeUnknown when the reply to a write was lost and no row could tell."""
-    try:
-        yield
-    except ServerUnavailable as error:
-        if matters and _reply_was_lost(error):
-            raise OutcomeUnknown(
-                "the connection broke before the database answered: the job may have been enqueued, or not. "
-                "Look before you enqueue it again, or give it a key, which makes repeating safe"
-            ) from error
-        raise
-
-
-@contextmanager
-def _bulk_unknown_when_unanswered(bulk: BulkEnqueue) -> Iterator[None]:
-    try:
-        yield
-    except ServerUnavailable as error:
-        if bulk.all_sent and not bulk.repeatable and _reply_was_lost(error):
-            raise OutcomeUnknown(
-                f"the connection broke during the commit of {counted(len(bulk.ids), 'job')}: it took place "
-                "whole, or not at all. Look before you repeat it, or give each a key, which makes that safe"
-            ) from error
-        raise
-
-
-def _reply_was_lost(error: ServerUnavailable) -> bool:
-    # Class 53 (no room, disk full) is an answer: the statement was refused, and nothing was written.
-    cause = error.__cause__
-    return isinstance(cause, psycopg.Error) and not (cause.sqlstate or "").startswith("53")
+def _told(new: NewJob, answer: int | Exception) -> int:
+    if isinstance(answer, Exception):
+        raise answer
+    _tell_enqueued(new, answer)
+    return answer
 
 
 def _tell_enqueued(new: NewJob, job_id: int) -> None:

@@ -47,6 +47,7 @@ class Task(Generic[P, R]):
         self.spec = spec
         self._sender = sender
         self._reader = ResultReader(spec.handler)
+        self._around = spec.extensions.middleware.of_enqueues
         self._options = dict(options if options is not None else _defaults(spec))
 
     @property
@@ -63,7 +64,8 @@ class Task(Generic[P, R]):
 
         app.enqueue_many(charge.new(order_id=n) for n in orders)
         """
-        return NewJob(task=self.spec.name, args=self.spec.codec.encode(args, kwargs), **self._options)
+        new = NewJob(task=self.spec.name, args=self.spec.codec.encode(args, kwargs), **self._options)
+        return self.spec.extensions.middleware.enqueued(new) if self._around else new
 
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put a job in its queue. When this returns, the job is durable.

@@ -1,9 +1,10 @@
 """`@app.task`, in a form that type checkers understand.
 
-The overloads read the handler's signature: whether `job: Job` comes first, and whether it must be
-awaited. What is left is what `enqueue` takes, and what `result` gives. One limit: where `job: Job` comes
-first and another parameter is annotated with an explicit `Any`, mypy finds two overloads that fit and
-checks none; `object` instead of `Any` keeps the check.
+The overloads read the handler's signature: whether `job: Job` comes first, whether a transaction comes
+first or after it, and whether it must be awaited. What is left is what `enqueue` takes, and what `result`
+gives. Two limits: a first argument of type `Any` or `object` could be a transaction, so no arguments of such
+a task are checked; and where another parameter is annotated with an explicit `Any`, mypy finds two overloads
+that fit and checks none, where `object` keeps the check.
 """
 
 import inspect
@@ -12,6 +13,7 @@ from datetime import timedelta
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, final, overload
 
 from faultline.client.sender import Sender
+from faultline.client.session_types import ConnectionLike, SessionLike
 from faultline.client.task_client import Task
 from faultline.errors import ConfigError
 from faultline.job import Job
@@ -21,6 +23,7 @@ from faultline.task import Registry, Run, spec_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S", bound=SessionLike | ConnectionLike)
 
 
 @final
@@ -43,9 +46,25 @@ class TaskDecorator:
     @overload
     def __call__(self, handler: Callable[Concatenate[_Nobody, ...], R], /) -> Task[..., R]: ...
     @overload
+    def __call__(
+        self, handler: Callable[Concatenate[Job, _Nobody, ...], Coroutine[Any, Any, R]], /
+    ) -> Task[..., R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[Job, _Nobody, ...], R], /) -> Task[..., R]: ...
+    @overload
+    def __call__(
+        self, handler: Callable[Concatenate[Job, S, P], Coroutine[Any, Any, R]], /
+    ) -> Task[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[Job, S, P], R], /) -> Task[P, R]: ...
+    @overload
     def __call__(self, handler: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
     @overload
     def __call__(self, handler: Callable[Concatenate[Job, P], R], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[S, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[S, P], R], /) -> Task[P, R]: ...
     @overload
     def __call__(self, handler: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
     @overload
@@ -63,7 +82,7 @@ class TaskDecorator:
         timeout: timedelta | None = None,
         lease_for: timedelta | None = None,
         run: Run | None = None,
-        transaction: bool = False,
+        transaction: bool | str = False,
         forbid_unknown: bool = True,
     ) -> "TaskDecorator": ...
 
@@ -75,10 +94,13 @@ class TaskDecorator:
         if len(handler) > 1:
             raise ConfigError("@app.task takes one function; its options have names: @app.task(queue=...)")
         (function,) = handler
-        return Task(self._registry.add(spec_of(function, **self._options, **options)), self._sender)
+        chosen = self._options | options | {"extensions": self._registry.extensions}
+        return Task(self._registry.add(spec_of(function, **chosen)), self._sender)
 
 
-_OPTIONS: Final = tuple(inspect.signature(spec_of).parameters)[1:]
+_OPTIONS: Final = tuple(
+    name for name in inspect.signature(spec_of).parameters if name not in ("handler", "extensions")
+)
 _ELSEWHERE: Final = {
     "retries": "max_attempts", "max_retries": "max_attempts", "attempts": "max_attempts",
     "lease": "lease_for", "time_limit": "timeout", "backoff": "retry", "retry_policy": "retry",

@@ -27,9 +27,15 @@ class WakeupSender:
         self._coming: set[str] = set()
 
     def leads(self, queue: str) -> bool:
-        """Whether a job about to be enqueued should bring its own hint along."""
+        """Whether a job about to be enqueued should bring its own hint along, in place of the announced one.
+
+        If the job is refused, the hint is lost, and the leading watchdog tells of the jobs before it.
+        """
         with self._lock:
-            return self._wait(queue) == 0.0
+            if self._wait(queue) > 0.0:
+                return False
+            self._coming.discard(queue)
+            return True
 
     def ask(self, queue: str) -> float | None:
         """Zero to send one now, or the time to wait first, or None when one is coming anyway."""
@@ -49,11 +55,14 @@ class WakeupSender:
             self._hold_back(queue, now)
         return wait
 
-    def sending(self, queue: str) -> None:
-        """The announced hint is being sent; a job enqueued from now on asks for its own."""
+    def sending(self, queue: str) -> bool:
+        """Whether the announced hint is still wanted. A job enqueued from now on asks for its own."""
         with self._lock:
+            if queue not in self._coming:
+                return False  # a job took it along
             self._coming.discard(queue)
             self._hold_back(queue, self._clock())
+            return True
 
     def _hold_back(self, queue: str, now: float) -> None:
         if len(self._quiet_until) >= _QUEUES_MAX:

@@ -173,6 +173,20 @@ def queues(found: Sequence[QueueInfo], known: Sequence[WorkerInfo]) -> DoctorChe
     )  # fmt: skip
 
 
+def tasks(vitals: DoctorFacts) -> DoctorCheck:
+    """Whether some running worker of its queue knows the task of each due job."""
+    if not vitals.unknown_jobs:
+        return DoctorCheck("tasks", "ok", "each due job is of a task that a running worker may know")
+    named = ", ".join(vitals.unknown_tasks[:NAMED_MAX])
+    more = " and more" if len(vitals.unknown_tasks) > NAMED_MAX else ""
+    return DoctorCheck(
+        "tasks", "warn",
+        f"{vitals.unknown_jobs:,} due jobs of tasks that no running worker knows: {named}{more}",
+        "start the worker of their app, correct the name where they are enqueued, or cancel them; after a "
+        "day they are dead",
+    )  # fmt: skip
+
+
 def workers(vitals: DoctorFacts) -> DoctorCheck:
     if vitals.silent_workers:
         said = f"{vitals.silent_workers} fell silent without a goodbye"

@@ -60,16 +60,19 @@ class RemoteBackend:
     async def check_server(self) -> None:
         await self._session.check_server()
 
-    async def register(self, name: str) -> int:
+    async def register(self, name: str, tasks: Sequence[str] | None) -> int:
         config = self._config
         hello = rpc.Hello(
             protocol=call_messages.PROTOCOL, name=name, host=socket.gethostname(), pid=os.getpid(),
             version=faultline.__version__, queues=list(config.queues), slots=config.jobs_max,
             lease_ms=call_messages.milliseconds(config.lease_for),
-            timeout_ms=call_messages.milliseconds(config.timeout), wakes=True,
+            timeout_ms=call_messages.milliseconds(config.timeout), wakes=True, tasks=tasks,
         )  # fmt: skip
         self._worker = (await self._session.hello(hello)).worker
         return self._worker
+
+    async def know_tasks(self, tasks: Sequence[str] | None) -> None:
+        await self._session.know_tasks(tasks or [])
 
     async def warm_up(self) -> None:
         """Do nothing: the server is warm."""
@@ -157,6 +160,12 @@ class RemoteBackend:
             worker=self._worker, job_id=lease.job_id, token=lease.token, claim=lease.claim.bytes
         )
         return settle_messages.refused(await self._session.call("Refused", request))
+
+    async def newest_place(self) -> int | None:
+        try:
+            return int((await self._session.call("NewestPlace", rpc.NewestPlaceRequest())).place)
+        except ConfigError:  # a server of an earlier version
+            return None
 
     async def others_serve(self, queue: str) -> bool:
         """No, where the server takes fewer exceptions than a worker makes: their jobs are put off instead."""

@@ -1,6 +1,7 @@
 """ReplicaSession: keeps one session open with one of the replicas, and opens the next when it breaks."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 
 import grpc
@@ -38,6 +39,13 @@ class ReplicaSession:
         """Begin, as this worker; later sessions keep the number that was given here."""
         self._hello = hello
         return (await self._open()).welcome
+
+    async def know_tasks(self, tasks: Sequence[str]) -> None:
+        """Name the tasks again: Start, under the number that this worker has, and Hello of later sessions."""
+        assert self._hello is not None
+        del self._hello.tasks[:]
+        self._hello.tasks.extend(tasks)
+        await self.call("Start", self._hello)
 
     async def ask(self, said: FromWorker) -> Any:
         """Send a message over the session, and give its answer."""

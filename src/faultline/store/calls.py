@@ -2,8 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
+
+import msgspec
 
 from faultline.job import JobInfo, LedgerEntry, NewJob, Refusal
 from faultline.lease import Held, Lease
@@ -16,6 +20,7 @@ from faultline.store.rows import (
     BulkResult,
     ClaimedRow,
     DoctorFacts,
+    EnqueuedRow,
     FoundKey,
     GroupRole,
     HeartbeatResult,
@@ -27,6 +32,7 @@ from faultline.store.rows import (
     RemovedQueue,
     Round,
     SettleRefusal,
+    UnknownJobs,
     WorkerInfo,
 )
 
@@ -69,6 +75,46 @@ def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list
     return Call("enqueue_many", args, read=rows.ids)
 
 
+OPTIONS: Final = (
+    "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry",
+    "key_for",
+)  # fmt: skip
+"""What the jobs of a kind share; each job has its own args, trace and key."""
+
+kind_of: Final = attrgetter(*OPTIONS)
+
+
+@lru_cache(maxsize=512)
+def _kind(*options: Any) -> str:
+    """The options of a kind as JSON, without those that have the function's default."""
+    told = {
+        name: _interval(value) if isinstance(value, timedelta) else value
+        for name, value in zip(OPTIONS, options, strict=True)
+        if value is not None
+    }
+    return msgspec.json.encode(told).decode()
+
+
+def _interval(duration: timedelta) -> str:
+    return f"{duration.days} days {duration.seconds} seconds {duration.microseconds} microseconds"
+
+
+def enqueue_each(jobs: Sequence[NewJob]) -> Call[list[EnqueuedRow]]:
+    """For jobs of any kinds, which share nothing but the call and its commit."""
+    kinds: dict[Any, int] = {}
+    numbers = [kinds.setdefault(kind_of(new), len(kinds) + 1) for new in jobs]
+    args: dict[str, Any] = {
+        "kinds": f"[{','.join([_kind(*options) for options in kinds])}]",
+        "kind_of": ArrayParam(numbers, "bigint"),
+        "args": ArrayParam([new.args for new in jobs], "text"),
+    }
+    if any(new.trace is not None for new in jobs):
+        args["traces"] = ArrayParam([new.trace for new in jobs], "text")
+    if any(new.key is not None for new in jobs):
+        args["keys"] = ArrayParam([new.key for new in jobs], "text")
+    return Call("enqueue_each", args, read=rows.enqueued)
+
+
 def telling_which_are_new(call: Call[list[int]]) -> Call[list[tuple[int, bool]]]:
     """The same `enqueue_many`; it returns each id and whether its job is new."""
     return Call(call.name, call.args, read=rows.made)
@@ -76,6 +122,10 @@ def telling_which_are_new(call: Call[list[int]]) -> Call[list[tuple[int, bool]]]
 
 def wake(queue: str) -> Call[None]:
     return Call("wake", {"queue": queue}, read=rows.nothing)
+
+
+def wake_each(queues: Sequence[str]) -> Call[None]:
+    return Call("wake_each", {"queues": ArrayParam(queues, "text")}, read=rows.nothing)
 
 
 def wake_cancelled(job_ids: Sequence[int]) -> Call[None]:
@@ -203,6 +253,11 @@ def drop_claimed(lease: Lease, reason: str = "") -> Call[None]:
     return Call("drop_claimed", {**lease.proof, "reason": reason}, read=rows.nothing)
 
 
+def database_identity() -> Call[str]:
+    """Which database a connection is to; compared with the one that a lease is from."""
+    return Call("database_identity", {}, read=rows.one)
+
+
 def outcome(lease: Lease) -> Call[str]:
     return Call("outcome", lease.proof, read=rows.one)
 
@@ -215,6 +270,16 @@ def outcome_in(lease: Lease) -> Call[str]:
 def note_error(lease: Lease, error: str) -> Call[bool]:
     """Keep what a handler raised after its success; False where no row has the success."""
     return Call("note_error", {**lease.proof, "error": error}, read=rows.one)
+
+
+def know_tasks(worker: int, tasks: Sequence[str] | None) -> Call[None]:
+    """Claims of this worker take jobs of these tasks only; of every task with None."""
+    known = None if tasks is None else ArrayParam(list(tasks), "text")
+    return Call("know_tasks", {"worker": worker, "tasks": known}, read=rows.nothing)
+
+
+def newest_place() -> Call[int]:
+    return Call("newest_place", {}, read=rows.one)
 
 
 def others_serve(queue: str, worker: int | None) -> Call[bool]:
@@ -262,6 +327,11 @@ def promote(most: int = 500) -> Call[list[tuple[str, int]]]:
 
 def next_due() -> Call[float | None]:
     return Call("next_due", {}, read=rows.one)
+
+
+def unknown_tasks() -> Call[list[UnknownJobs]]:
+    """Mark due jobs that no running worker of their queue knows; those marked for a day are dead."""
+    return Call("unknown_tasks", {}, read=rows.unknown_jobs)
 
 
 def first_free() -> Call[list[tuple[str, int]]]:

@@ -15,9 +15,15 @@ NOT_SET: Final = object()
 class Transaction(AsyncPqConnection):
     """A transaction that completes its job: a psycopg connection, for an async handler.
 
-    `job.complete()` gives it; a parameter of this type is given one that lasts as long as the handler.
+    `job.complete()` gives it; a parameter of this type is given one that lasts as long as the handler:
+
+        @app.task
+        async def charge(tx: Transaction, order_id: int) -> int:
+            await tx.execute("update orders set paid = true where id = %s", [order_id])
+            return order_id
     """
 
+    _faultline_transaction = "async"
     _result: Any = NOT_SET
 
     @property
@@ -33,6 +39,7 @@ class Transaction(AsyncPqConnection):
 class SyncTransaction(SyncPqConnection):
     """The same for a plain handler, which runs in a thread or in a process of its own."""
 
+    _faultline_transaction = "plain"
     _result: Any = NOT_SET
 
     @property

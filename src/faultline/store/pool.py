@@ -9,6 +9,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
+from functools import partial
 from threading import Lock
 from time import monotonic
 from typing import Any, TypeVar
@@ -35,7 +36,7 @@ from faultline.store.driver.connect import (
 )
 from faultline.store.driver.loaders import register_raw_types
 from faultline.store.driver.sqlstate import named_errors, was_swapped
-from faultline.store.servers.read_only import refused_by_server
+from faultline.store.servers.read_only import LastLeft, refused_by_server
 from faultline.telemetry.pool_logs import pool_name
 
 T = TypeVar("T")
@@ -71,7 +72,7 @@ class Store:
         self._connections_max = connections_max
         self._pool: ConnectionPool[SyncPqConnection] | None = None
         self._opening = Lock()
-        self._left_at = 0.0
+        self._left = LastLeft()
 
     def run(self, call: Call[T], hint: Call[Any] | None = None) -> T:
         """Run one call in its own transaction; a hint, if given, directly after its commit.
@@ -149,8 +150,7 @@ class Store:
             conn.refuses_writes |= refused_by_server(error)
             raise
         finally:
-            if conn.is_to_be_left and conn.made_at > self._left_at:
-                self._left_at = monotonic()
+            if self._left.leave_with(conn):
                 pool.drain()  # the other connections belong to the same server
             pool.putconn(conn)
 
@@ -189,7 +189,8 @@ class Store:
                 self._pool = ConnectionPool(
                     conninfo(self.dsn), connection_class=SyncPqConnection, kwargs=_options(self._prepare),
                     min_size=1, max_size=self._connections_max,
-                    reconnect_timeout=POOL_TRY_SECONDS, name=pool_name(), check=check_lent, open=True,
+                    reconnect_timeout=POOL_TRY_SECONDS, name=pool_name(),
+                    check=partial(check_lent, self._left), open=True,
                 )  # fmt: skip
             return self._pool
         finally:
@@ -225,7 +226,7 @@ class AsyncStore:
         self._connections_max = connections_max
         self._pool: AsyncConnectionPool[AsyncPqConnection] | None = None
         self._turns = turns
-        self._left_at = 0.0
+        self._left = LastLeft()
 
     @property
     def listens(self) -> bool:
@@ -317,8 +318,7 @@ class AsyncStore:
                 raise
             finally:
                 try:
-                    if conn.is_to_be_left and conn.made_at > self._left_at:
-                        self._left_at = monotonic()
+                    if self._left.leave_with(conn):
                         await pool.drain()
                 finally:
                     await pool.putconn(conn)
@@ -357,7 +357,8 @@ class AsyncStore:
                 pool: AsyncConnectionPool[AsyncPqConnection] = AsyncConnectionPool(
                     conninfo(self.dsn), connection_class=AsyncPqConnection, kwargs=_options(self._prepare),
                     min_size=1, max_size=self._connections_max,
-                    reconnect_timeout=POOL_TRY_SECONDS, name=pool_name(), check=acheck_lent, open=False,
+                    reconnect_timeout=POOL_TRY_SECONDS, name=pool_name(),
+                    check=partial(acheck_lent, self._left), open=False,
                 )  # fmt: skip
                 self._pool = pool
                 await pool.open()

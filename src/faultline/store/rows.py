@@ -71,6 +71,17 @@ class BulkResult(NamedTuple):
     """The queue in which the job waits now, if it waits."""
 
 
+class EnqueuedRow(NamedTuple):
+    """The answer of `enqueue_each` for one job: `made`, `found`, and without an id `conflict`, `new_lane`."""
+
+    id: int | None
+    state: str
+
+    @property
+    def is_new(self) -> bool:
+        return self.state == "made"
+
+
 class Reaped(NamedTuple):
     """An expired lease, and whether its job is dead now."""
 
@@ -118,6 +129,8 @@ class WorkerInfo(NamedTuple):
     stopped_at: datetime | None
     running: int
     silent: bool
+    tasks: list[str] | None
+    """The tasks that it knows; None where it named none, and takes jobs of every task."""
 
 
 class Round(NamedTuple):
@@ -153,6 +166,25 @@ class DoctorFacts(NamedTuple):
     chores_age_seconds: float | None
     leader: str | None
     """The worker that leads the slow chores now."""
+    unknown_jobs: int
+    """Due jobs of tasks that no running worker of their queue knows."""
+    unknown_tasks: list[str]
+    """Their tasks, each with its queue; ten at most."""
+
+
+class UnknownJobs(NamedTuple):
+    """Due jobs of one task in one queue that no running worker there knows."""
+
+    queue: str
+    task: str
+    jobs: int
+    seconds: float
+    died: int
+    elsewhere: list[str]
+    """Running workers that know the task, and serve other queues."""
+    other_queues: list[str]
+    gone: list[str]
+    """Workers of this queue that knew the task; the last that was seen comes first."""
 
 
 class MetricRow(NamedTuple):
@@ -261,6 +293,10 @@ def made(rows: list[Row]) -> list[tuple[int, bool]]:
     return [(row[0], row[1]) for row in rows]
 
 
+def enqueued(rows: list[Row]) -> list[EnqueuedRow]:
+    return list(map(EnqueuedRow._make, rows))
+
+
 def column(rows: list[Row]) -> list[Any]:
     return [row[0] for row in rows]
 
@@ -356,6 +392,10 @@ def removed(rows: list[Row]) -> list[RemovedQueue]:
 
 def worker_infos(rows: list[Row]) -> list[WorkerInfo]:
     return [WorkerInfo._make(row) for row in rows]
+
+
+def unknown_jobs(rows: list[Row]) -> list[UnknownJobs]:
+    return [UnknownJobs._make(row) for row in rows]
 
 
 def vitals(rows: list[Row]) -> DoctorFacts:

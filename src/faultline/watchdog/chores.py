@@ -16,12 +16,13 @@ from faultline.telemetry import emit
 from faultline.telemetry.events import record_metric
 from faultline.telemetry.rate_limited import RateLimited
 from faultline.watchdog.clock_steps import Steps, steady
+from faultline.watchdog.unknown_tasks import UnknownTasks
 
 log = logging.getLogger("faultline.watchdog")
 
 ChoreName = Literal[
     "reap", "promote", "rescue", "floors", "partitions", "quarantine", "quiet_lanes", "prune",
-    "drop_partitions",
+    "drop_partitions", "unknown_tasks",
 ]  # fmt: skip
 
 CHORES: Final[tuple[ChoreName, ...]] = get_args(ChoreName)
@@ -122,6 +123,7 @@ class Leading:
         self.leads = False
         self._on_duty = on_duty
         self._last: dict[str, float] = {}
+        self._unknown = UnknownTasks(line)
 
     async def __call__(self) -> None:
         # Of the standbys only the one on duty asks for the lead: there always is one, and fifty need not ask.
@@ -133,6 +135,7 @@ class Leading:
             return
         await _alone("floors", self.line.run(calls.floors()))
         await _alone("partitions", self.line.run(calls.partitions()))
+        await _alone("unknown_tasks", self._unknown())
         if self._is_time("damage", 60):
             await _alone("quarantine", self.line.run(calls.quarantine()))
             await _alone("quiet_lanes", self.line.run(calls.quiet_lanes()))

@@ -29,7 +29,7 @@ class ClaimParams:
     queues: Sequence[str]
     max_jobs: int
     begins: Mapping[int, int] = field(default_factory=dict)
-    """The first place to look at in each lane, where that is not the lane's floor."""
+    """The first place to look at in each lane, where that is not the lane's floor; by 0 in all of them."""
     trace: str | None = None
     except_tasks: Sequence[str] = ()
 
@@ -83,8 +83,15 @@ class Backend(Protocol):
         """Raise, with the reason and the remedy, unless a worker can work with the other side."""
         ...
 
-    async def register(self, name: str) -> int:
-        """Enter this worker into the list of workers; its number goes with every later call."""
+    async def register(self, name: str, tasks: Sequence[str] | None) -> int:
+        """Enter this worker into the list of workers; its number goes with every later call.
+
+        Its claims give jobs of these tasks only, or of every task with None.
+        """
+        ...
+
+    async def know_tasks(self, tasks: Sequence[str] | None) -> None:
+        """Name the tasks again: there are more now."""
         ...
 
     async def warm_up(self) -> None:
@@ -136,6 +143,10 @@ class Backend(Protocol):
 
     async def record_refusal(self, lease: Lease) -> tuple[str, int | None]:
         """Record that the fence refused this lease; returns the reason and the job's newest token."""
+        ...
+
+    async def newest_place(self) -> int | None:
+        """The newest place of a job in any lane; None where it cannot be told."""
         ...
 
     async def others_serve(self, queue: str) -> bool:

@@ -62,14 +62,19 @@ class PostgresBackend:
         async with await aconnect(self._dsn) as conn:
             await acheck_server(conn)
 
-    async def register(self, name: str) -> int:
+    async def register(self, name: str, tasks: Sequence[str] | None) -> int:
         config, host = self._config, socket.gethostname()
         self._worker = await self._claims.run(
             calls.worker_started(
                 name, host, os.getpid(), list(config.queues), config.jobs_max, faultline.__version__
             )
         )
+        if tasks is not None:
+            await self._claims.run(calls.know_tasks(self._worker, tasks))
         return self._worker
+
+    async def know_tasks(self, tasks: Sequence[str] | None) -> None:
+        await self._rest.run(calls.know_tasks(self._worker, tasks))
 
     async def warm_up(self) -> None:
         """Without it the first plans take longer than recording a thousand jobs.
@@ -142,6 +147,9 @@ class PostgresBackend:
     async def record_refusal(self, lease: Lease) -> tuple[str, int | None]:
         reason, current_token = await self._rest.run(calls.refused(lease, self._worker))
         return reason, current_token
+
+    async def newest_place(self) -> int | None:
+        return await self._claims.run(calls.newest_place())
 
     async def others_serve(self, queue: str) -> bool:
         return await self._rest.run(calls.others_serve(queue, self._worker))

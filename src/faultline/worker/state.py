@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 from faultline.config import WorkerConfig
@@ -66,6 +67,8 @@ class WorkerState:
         self.settled_count = 0
         self.finished_count = 0
         self.figures = WorkerStats()
+        self.on_ended: Callable[[Attempt], None] | None = None
+        """Told of each lease that has ended, where the app has hooks on outcomes."""
         self._rate = 0.0
         self._low_mark = 0
         self._measured = (time.monotonic(), 0)
@@ -147,6 +150,10 @@ class WorkerState:
         """These leases have ended, one way or another; said twice, they have ended once."""
         if has_listeners():
             self.figures.ended(attempts)
+        if self.on_ended is not None:
+            for attempt in attempts:
+                if attempt.generation:
+                    self.on_ended(attempt)
         slots = []
         for attempt in attempts:
             if attempt.generation:

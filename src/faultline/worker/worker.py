@@ -21,12 +21,17 @@ from faultline.worker.attempt import Attempt, StopReason
 from faultline.worker.backend import Backend
 from faultline.worker.claiming.claimer import Claimer
 from faultline.worker.claiming.job_intake import JobIntake
+from faultline.worker.claiming.known_tasks import KnownTasks
 from faultline.worker.claiming.unserved_tasks import check_needs
 from faultline.worker.execution.cancellations import Cancellations
 from faultline.worker.execution.deadlines import DeadlineMonitor
 from faultline.worker.execution.executor import Executor
 from faultline.worker.execution.loop_stalls import LoopStalls
 from faultline.worker.execution.outcomes import STOPPING, given_back
+from faultline.worker.handlers import life
+from faultline.worker.handlers.handler_calls import HandlerCalls
+from faultline.worker.handlers.injected_transactions import InjectedTransactions
+from faultline.worker.handlers.outcome_hooks import LEAVE_MAX, OutcomeHooks
 from faultline.worker.heartbeat.heartbeat_watch import HeartbeatWatch
 from faultline.worker.heartbeat.pacemaker_process import PacemakerProcess
 from faultline.worker.outage import Outage
@@ -76,6 +81,10 @@ class Worker:
         if settings.dsn is None:
             check_needs(tasks, config.queues)
         self.tasks = tasks
+        self._known_tasks = KnownTasks(tasks, self.backend)
+        tasks.check_injections()
+        for gap in tasks.extensions.middleware.gaps([(spec.name, spec.is_async) for spec in tasks]):
+            log.warning("%s", gap)
         self.places = import_paths_of(tasks)
         self.settings = settings
         self.config = config
@@ -114,7 +123,8 @@ class Worker:
         outage = Outage(self.config.lease_for.total_seconds(), self.backend.peer_name)
         try:
             await self.backend.check_server()
-            self.id = await outage.outlast(lambda: self.backend.register(self.name))
+            names = self._known_tasks.names()
+            self.id = await outage.outlast(lambda: self.backend.register(self.name, names))
         except BaseException:
             await self.backend.close()
             raise
@@ -125,6 +135,7 @@ class Worker:
         self._pools = self.backend.transaction_pools(
             self._state.lease_table, self.config, asyncio.get_running_loop()
         )
+        self._handler_calls = HandlerCalls(InjectedTransactions(self.settings.dsn))
         self._children = self._make_children(self.places, self.config.children_max)
         self._suspects = Suspects(self._make_children({}, self.config.suspects_max))
         pacemaker_process = PacemakerProcess(self._state, self.backend.pacemaker(), self.id)
@@ -140,6 +151,7 @@ class Worker:
                 "worker_start", worker=self.id, name=self.name, queues=list(self.config.queues),
                 tasks=len(self.tasks), concurrency=self.config.jobs_max,
             )  # fmt: skip
+            await life.start(self.tasks.extensions.hooks)
             with LoopStalls(self._state, self.id).watching():
                 await self._work(claimer, settler, pacemaker_process, outage, until_empty, stop_after)
         except Exception:
@@ -147,6 +159,7 @@ class Worker:
             raise
         finally:
             await asyncio.gather(self._children.close(), self._suspects.close())
+            await life.stop(self.tasks.extensions.hooks, self._handler_calls)
             await self._let_go()
             await pacemaker_process.stop()
             await self._goodbye()
@@ -172,13 +185,19 @@ class Worker:
         until_empty: bool,
         stop_after: int | None,
     ) -> None:
-        executor = Executor(self._state, settler, self.id, self._children, self._suspects)
+        executor = Executor(
+            self._state, settler, self.id, self._children, self._suspects, self._handler_calls
+        )
         deadlines = DeadlineMonitor(self._state, executor.give_up, outage, self.id)
         self._cancels = Cancellations(self._state, self.backend)
         reporter = Reporter(self._state, self.backend, outage, pacemaker_process, self._pools, self.id)
         beats = HeartbeatWatch(self._state, self.backend, outage)
         parts = [*settler.runs(), deadlines.run(), pacemaker_process.watch(), reporter.run(), beats.run()]
-        parts.append(self._cancels.run())
+        parts += [self._cancels.run(), self._known_tasks.run()]
+        hooks = OutcomeHooks(self.tasks.extensions.hooks)
+        if self.tasks.extensions.hooks.on_outcomes:
+            self._state.on_ended = hooks.ended
+            parts.append(hooks.run())
         async with (
             _together(parts),
             _together([executor.run() for _ in range(self.config.jobs_max)]) as stuck,
@@ -190,6 +209,7 @@ class Worker:
                 self._give_back(settler)
                 await _until(claimer.closed.is_set, SETTLE_WAIT)
             await self._drain(settler)
+            await _until(lambda: hooks.idle, LEAVE_MAX)
         executor.threads.close()
         self.stuck = len(stuck)
         self._state.figures.flush()

@@ -21,7 +21,7 @@ from faultline.cli.known_names import (
 from faultline.cli.options import DURATION, MOMENT, Command, parsed, told, whole
 from faultline.cli.terminal import CommandSession, Terminal
 from faultline.client.bulk import is_due
-from faultline.client.sender import unknown_when_unanswered
+from faultline.client.unanswered import unknown_when_unanswered
 from faultline.errors import BadDocument, FaultlineError, InputError
 from faultline.job import NewJob
 from faultline.store import calls

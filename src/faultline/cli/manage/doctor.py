@@ -135,6 +135,7 @@ def _examine_inside(settings: Settings, dsn: str) -> list[DoctorCheck]:
         checks.watchdog(vitals),
         checks.workers(vitals),
         checks.queues(queues, workers),
+        checks.tasks(vitals),
         *checks.rows(vitals),
     ]
 

@@ -11,8 +11,8 @@ from faultline.store import calls
 from faultline.store.rows import WorkerInfo
 
 COLUMNS = (
-    number("id"), wide("name"), word("state"), number("jobs"), wide("queues"), word("seen"), word("started"),
-    word("version"),
+    number("id"), wide("name"), word("state"), number("jobs"), wide("queues"), number("tasks"), word("seen"),
+    word("started"), word("version"),
 )  # fmt: skip
 
 
@@ -40,9 +40,13 @@ def _state(worker: WorkerInfo) -> str:
     return "silent" if worker.silent else "working"
 
 
+def _tasks(worker: WorkerInfo) -> str:
+    return "any" if worker.tasks is None else str(len(worker.tasks))
+
+
 def _row(worker: WorkerInfo) -> tuple[object, ...]:
     jobs = f"{worker.running}/{worker.jobs_max}"
     return (
-        worker.id, worker.name, toned(_state(worker)), jobs, ",".join(worker.queues), ago(worker.seen_at),
-        ago(worker.started_at), worker.version,
+        worker.id, worker.name, toned(_state(worker)), jobs, ",".join(worker.queues), _tasks(worker),
+        ago(worker.seen_at), ago(worker.started_at), worker.version,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from faultline.lab.bench.scenarios.latency import (
     repeated_kill,
     scheduled,
 )
-from faultline.lab.bench.scenarios.producers import enqueue, http_submit, idle, memory
+from faultline.lab.bench.scenarios.producers import enqueue, gathered, http_submit, idle, memory
 from faultline.lab.bench.scenarios.throughput import (
     backlog,
     drain,
@@ -25,8 +25,9 @@ from faultline.lab.bench.scenarios.throughput import (
 )
 
 _ALL: Final = (
-    drain, enqueue, http_submit, pickup, offered_rates, sustained, handlers, payload, many_queues, keyed,
-    failing, late_commits, repeated_kill, backlog, scheduled, pinned_horizon, memory, idle, remote_drain,
+    drain, enqueue, gathered, http_submit, pickup, offered_rates, sustained, handlers, payload, many_queues,
+    keyed, failing, late_commits, repeated_kill, backlog, scheduled, pinned_horizon, memory, idle,
+    remote_drain,
 )  # fmt: skip
 
 SCENARIOS: Final[dict[str, BenchScenario]] = {module.SCENARIO.name: module.SCENARIO for module in _ALL}

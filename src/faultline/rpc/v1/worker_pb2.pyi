@@ -549,6 +549,16 @@ class FiguresResponse(_message.Message):
     zombie_seconds: _containers.RepeatedScalarFieldContainer[float]
     def __init__(self, recovery_seconds: _Optional[_Iterable[float]] = ..., zombie_seconds: _Optional[_Iterable[float]] = ...) -> None: ...
 
+class NewestPlaceRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class NewestPlaceResponse(_message.Message):
+    __slots__ = ("place",)
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    place: int
+    def __init__(self, place: _Optional[int] = ...) -> None: ...
+
 class OthersServeRequest(_message.Message):
     __slots__ = ("worker", "queue")
     WORKER_FIELD_NUMBER: _ClassVar[int]

@@ -84,6 +84,11 @@ class WorkersStub(object):
                 request_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeRequest.SerializeToString,
                 response_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeResponse.FromString,
                 _registered_method=True)
+        self.NewestPlace = channel.unary_unary(
+                '/faultline.rpc.v1.Workers/NewestPlace',
+                request_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.NewestPlaceRequest.SerializeToString,
+                response_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.NewestPlaceResponse.FromString,
+                _registered_method=True)
 
 
 class WorkersServicer(object):
@@ -161,6 +166,14 @@ class WorkersServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def NewestPlace(self, request, context):
+        """The newest place of a job in any lane, for Ask.begins: an Ask that found nothing of a worker's tasks has walked over
+        all jobs of other apps, and need not do so each time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkersServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -213,6 +226,11 @@ def add_WorkersServicer_to_server(servicer, server):
                     servicer.OthersServe,
                     request_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeRequest.FromString,
                     response_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeResponse.SerializeToString,
+            ),
+            'NewestPlace': grpc.unary_unary_rpc_method_handler(
+                    servicer.NewestPlace,
+                    request_deserializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.NewestPlaceRequest.FromString,
+                    response_serializer=faultline_dot_rpc_dot_v1_dot_worker__pb2.NewestPlaceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -485,6 +503,33 @@ class Workers(object):
             '/faultline.rpc.v1.Workers/OthersServe',
             faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeRequest.SerializeToString,
             faultline_dot_rpc_dot_v1_dot_worker__pb2.OthersServeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def NewestPlace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/faultline.rpc.v1.Workers/NewestPlace',
+            faultline_dot_rpc_dot_v1_dot_worker__pb2.NewestPlaceRequest.SerializeToString,
+            faultline_dot_rpc_dot_v1_dot_worker__pb2.NewestPlaceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -156,7 +156,7 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
 
     async def _poll(self, wanted: JobRequest, seconds_max: float) -> Granted:
         """Assign; if the caller leaves meanwhile, the claimed jobs are given back."""
-        waiter = Waiter(wanted.queues, wanted.except_tasks)
+        waiter = Waiter(wanted.queues, wanted.except_tasks, self.service.kinds.of(wanted.worker))
         self._polls.add(waiter)
         alarm = asyncio.get_running_loop().call_later(min(wanted.wait, seconds_max), waiter.end)
         claiming = self.spawn(self.service.assigner.assign(wanted, waiter))
@@ -219,6 +219,13 @@ class WorkersService(worker_pb2_grpc.WorkersServicer):
         self, request: worker_pb2.FiguresRequest, caller: Caller, context: Context
     ) -> worker_pb2.FiguresResponse:
         return await self.service.figures(request, self._rights(caller))
+
+    @unary("work")
+    async def NewestPlace(
+        self, request: worker_pb2.NewestPlaceRequest, caller: Caller, context: Context
+    ) -> worker_pb2.NewestPlaceResponse:
+        place = await self.service.store.run(calls.newest_place())
+        return worker_pb2.NewestPlaceResponse(place=place)
 
     @unary("work")
     async def OthersServe(

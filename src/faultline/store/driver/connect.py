@@ -16,6 +16,7 @@ from faultline.store.driver import handshake
 from faultline.store.driver.async_connection import AsyncPqConnection, SyncPqConnection
 from faultline.store.driver.sqlstate import connect_reason, named, named_errors
 from faultline.store.servers.hosts import CONNECT_SECONDS_MAX, StalePrimary
+from faultline.store.servers.read_only import LastLeft
 
 C = TypeVar("C", bound=AsyncConnection[Any])
 
@@ -28,7 +29,7 @@ _NUMBERS = (
     "port", "connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count",
     "tcp_user_timeout",
 )  # fmt: skip
-STALE = "the server was given up, or one of a later epoch seen, since this connection was made"
+STALE = "the server was given up or left, or one of a later epoch seen, since this connection was made"
 SCHEMA_QUESTION = "select * from faultline.schema_version()"
 PID_QUESTION = "select pg_backend_pid()"
 
@@ -174,16 +175,16 @@ async def acheck_quiet(conn: AsyncConnection[Any]) -> None:
     check_quiet(conn)
 
 
-def check_lent(conn: SyncPqConnection) -> None:
-    """Refuse a pooled connection that the server has closed, or whose server is no longer the newest."""
+def check_lent(left: LastLeft, conn: SyncPqConnection) -> None:
+    """Refuse a pooled connection that the server has closed, or whose server was left since, or is old."""
     check_quiet(conn)
-    if conn.is_stale:
+    if conn.is_stale or left.is_after(conn):
         conn.close()  # or the pool would lend it again
         raise psycopg.OperationalError(STALE)
 
 
-async def acheck_lent(conn: AsyncPqConnection) -> None:
+async def acheck_lent(left: LastLeft, conn: AsyncPqConnection) -> None:
     check_quiet(conn)
-    if conn.is_stale:
+    if conn.is_stale or left.is_after(conn):
         await conn.close()
         raise psycopg.OperationalError(STALE)

@@ -1,5 +1,6 @@
 """Sessions whose server has turned read-only, after a failover that kept them open or on a full disk."""
 
+import math
 from collections.abc import Iterator
 from time import monotonic
 from typing import Any, Final
@@ -55,6 +56,28 @@ class WritableCheck:
             return True
         young = self._began_read_only and monotonic() - self.made_at < YOUNG_SECONDS
         return self.refuses_writes and not young
+
+
+class LastLeft:
+    """When a pool last left a server that takes no writes: no older connection is used again.
+
+    Draining the pool is not enough: a connection that was being made took writes when it was made, and
+    reaches the pool afterwards.
+    """
+
+    def __init__(self) -> None:
+        self._at = -math.inf
+
+    def leave_with(self, conn: WritableCheck) -> bool:
+        """Whether the pool is to be drained because of a connection that comes back."""
+        if self.is_after(conn) or not conn.is_to_be_left:
+            return False
+        self._at = monotonic()
+        return True
+
+    def is_after(self, conn: WritableCheck) -> bool:
+        """Whether a server was left since the connection was made."""
+        return conn.made_at <= self._at
 
 
 def refused_by_server(error: BaseException) -> bool:

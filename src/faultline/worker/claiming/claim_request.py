@@ -123,6 +123,8 @@ class ClaimRequest:
         if rows:
             self.found_jobs = True
             in_line(rows)
+        if not self.stepped_over:
+            self._cursors.looked(self.sent, is_full=self.is_full)
         self._cursors.took(rows, is_full=self.is_full, begins=self.begins)
         self._receiver.receive(self, rows)
         self.may_leave_more = self.is_full or sum(map(len, map(_ARGS, rows))) >= HEAVY_CHARS

@@ -1,6 +1,7 @@
 """The claimer: claims as many jobs as `WorkerState.wanted` says."""
 
 import asyncio
+import logging
 import random
 import time
 from collections import deque
@@ -12,10 +13,13 @@ from faultline.store.call import Row
 from faultline.telemetry import tracing
 from faultline.worker.backend import Backend, ClaimParams
 from faultline.worker.claiming.claim_request import ClaimRequest
+from faultline.worker.claiming.floor_looks import FloorLooks
 from faultline.worker.claiming.job_intake import JobIntake
 from faultline.worker.claiming.lane_cursors import LaneCursors
 from faultline.worker.outage import Outage
 from faultline.worker.state import WorkerState
+
+log = logging.getLogger("faultline.worker")
 
 PAUSE_FIRST = 0.005
 
@@ -195,6 +199,8 @@ class Claimer:
             await self.outage.outlast(claim.ask, refusals=True)
         finally:
             self._ahead.remove(claim)
+        if self._cursors[name].floor_looks.wants_mark:
+            await self._mark(self._cursors[name].floor_looks)
         if claim.found_jobs:
             self._empty.clear()
         elif not claim.stepped_over:
@@ -202,6 +208,14 @@ class Claimer:
         if span is not None and claim.jobs:
             tracing.quietly(span.end, claim.jobs)
         return claim.may_leave_more
+
+    async def _mark(self, looks: FloorLooks) -> None:
+        """Ask for the newest place: what stands before it is passed once it was looked at again."""
+        asked_at = time.monotonic()
+        try:
+            looks.mark(await self.backend.newest_place(), asked_at)
+        except Exception as trouble:  # of an outage: the next look asks again
+            log.debug("the newest place could not be asked for: %s", trouble)
 
     def _request(
         self,

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from faultline.store.call import Row
 from faultline.store.rows import AT
+from faultline.worker.claiming.floor_looks import FloorLooks
 
 LATE_SECONDS: Final = 0.1
 """What was passed less long ago is looked at again by each claim: another producer may commit behind it.
@@ -25,9 +26,6 @@ LOOK_SECONDS: Final = 0.1
 LATER_SECONDS: Final = 0.5 + LOOK_SECONDS
 """Every look covers the places passed within this time, so it finds jobs that commit within half a second."""
 
-FLOOR_SECONDS: Final = 1.0
-"""The longest time between two looks from the floor."""
-
 LANES_MAX: Final = 32
 
 CLAIMS_OF_ONE_LANE: Final = 4
@@ -36,6 +34,9 @@ CLAIMS_OF_ONE_LANE: Final = 4
 FLOOR: Final[Mapping[int, int]] = {}
 """Where a claim begins that steps over nothing."""
 
+
+EVERY_LANE: Final = 0
+"""The number of no lane: a beginning for all of them."""
 
 _LANE_AND_PLACE: Final = itemgetter(AT.lane, AT.pos)
 
@@ -61,6 +62,7 @@ class LaneCursors:
         self._claims_of_it = 0
         self._is_full = False
         """As many came as were asked for: there are more than we can take, and looking back can wait."""
+        self.floor_looks = FloorLooks()
         self._looked_at = self._floor_at = 0.0
         self._is_fed = False
         """Something came since the last look."""
@@ -87,7 +89,7 @@ class LaneCursors:
         if now < self.look_at and len(self._last) <= LANES_MAX:
             return self._near if coming is None or not self._is_full else self._behind(coming)
         # A busy worker looks less far most of the time; an idle one has the time to look at everything.
-        is_enough = self._is_fed and now < self._floor_at + FLOOR_SECONDS
+        is_enough = (self._is_fed or EVERY_LANE in self._far) and now < self._floor_due_at
         return self._far if is_enough and len(self._far) <= LANES_MAX else {}
 
     def _behind(self, coming: int) -> Mapping[int, int]:
@@ -105,7 +107,7 @@ class LaneCursors:
         now = time.monotonic()
         if begins and begins is self._near:
             return now >= self.look_at
-        return bool(begins) and now >= self._floor_at + FLOOR_SECONDS
+        return bool(begins) and now >= self._floor_due_at
 
     def begin(self, begins: Mapping[int, int]) -> None:
         """A claim is sent that begins there."""
@@ -119,7 +121,22 @@ class LaneCursors:
     @property
     def look_at(self) -> float:
         """When to look again."""
-        return min(self._looked_at + LOOK_SECONDS, self._floor_at + FLOOR_SECONDS)
+        if EVERY_LANE in self._near and not self._is_fed:
+            return self._floor_due_at
+        return min(self._looked_at + LOOK_SECONDS, self._floor_due_at)
+
+    @property
+    def _floor_due_at(self) -> float:
+        return self._floor_at + self.floor_looks.seconds
+
+    def looked(self, sent: float, *, is_full: bool) -> None:
+        """A claim that began at the floor of each lane, and was sent then, has been answered."""
+        self.floor_looks.looked(sent, is_full=is_full)
+        for begins in (self._near, self._far, self._last):
+            if self.floor_looks.start is None:
+                begins.pop(EVERY_LANE, None)
+            else:
+                begins[EVERY_LANE] = self.floor_looks.start
 
     def took(self, rows: list[Row], *, is_full: bool = False, begins: Mapping[int, int] = FLOOR) -> None:
         """A claim that began there gave these, in their line: in each lane all up to its last was taken."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from faultline.bounds import check_task_name
 from faultline.errors import BadName, ConfigError
+from faultline.extensions.transactions import MARK
 from faultline.task import Registry, TaskSpec
 from faultline.telemetry.rate_limited import RateLimited
 from faultline.worker.attempt import Attempt
@@ -72,7 +73,7 @@ class UnservedTasks:
 def check_needs(tasks: Registry, queues: Iterable[str]) -> None:
     """Without a DSN: refuse to start where a task of these queues needs one, warn where it seems so."""
     served = [spec for spec in tasks if spec.queue in set(queues)]
-    needs = sorted(spec.name for spec in served if spec.transaction)
+    needs = sorted(spec.name for spec in served if spec.transaction is True)
     if needs:
         raise ConfigError(
             f"{_named(needs)}: transaction=True, so job.complete() is needed, and this worker has no DSN; "
@@ -94,6 +95,8 @@ def _is_name(task: str) -> bool:
 
 
 def _mentions_complete(spec: TaskSpec) -> bool:
+    if spec.injection is not None and hasattr(spec.injection.transaction, MARK):
+        return True
     code: Any = getattr(spec.handler, "__code__", None)
     return spec.takes_job and code is not None and "complete" in code.co_names
 

@@ -24,6 +24,7 @@ from faultline.worker.execution.attempt_log import AttemptLog, described
 from faultline.worker.execution.deadlines import TOLD_AFTER
 from faultline.worker.execution.outcomes import after_stop, raised, returned
 from faultline.worker.execution.threads import Threads
+from faultline.worker.handlers.handler_calls import HandlerCalls, is_direct
 from faultline.worker.processes.child_pool import ChildPool
 from faultline.worker.processes.suspects import Suspects
 from faultline.worker.settlement.settler import Settler
@@ -50,13 +51,20 @@ class Executor:
     """N coroutines over one buffer; plain handlers run in threads, those that ask for it in children."""
 
     def __init__(
-        self, state: WorkerState, settler: Settler, worker: int, children: ChildPool, suspects: Suspects
+        self,
+        state: WorkerState,
+        settler: Settler,
+        worker: int,
+        children: ChildPool,
+        suspects: Suspects,
+        calls: HandlerCalls,
     ) -> None:
         self.state = state
         self.settler = settler
         self.worker = worker
         self.children = children
         self.suspects = suspects
+        self.calls = calls
         self.threads = Threads(state.config.threads_max)
         self._away: dict[Attempt, asyncio.Event] = {}
         self._log = AttemptLog(worker)
@@ -166,6 +174,8 @@ class Executor:
                 kwargs = spec.codec.decode(attempt.args)
                 if not spec.is_async:
                     outcome = await self._call_in_thread(attempt, spec, kwargs)
+                elif spec.injection is not None or spec.around:
+                    outcome = returned(attempt, await self.calls.acall(attempt.job, spec, kwargs))
                 elif spec.takes_job:
                     outcome = returned(attempt, await spec.handler(attempt.job, **kwargs))
                 else:
@@ -205,11 +215,14 @@ class Executor:
         self, attempt: Attempt, spec: TaskSpec, kwargs: dict[str, Any]
     ) -> Outcome | LeaseLost | None:
         context = copy_context()
-        args = (attempt.job,) if spec.takes_job else ()
+        args: tuple[Any, ...] = (attempt.job,) if spec.takes_job else ()
+        handler = spec.handler
+        if not is_direct(spec):
+            handler, args, kwargs = self.calls.call, (attempt.job, spec, kwargs), {}
 
         def run() -> tuple[Any, BaseException | None]:
             attempt.is_excused = False
-            return _caught(context, spec.handler, args, kwargs)
+            return _caught(context, handler, args, kwargs)
 
         attempt.is_excused = True
         thread = self.threads.submit(run)

@@ -44,8 +44,8 @@ STOP_WAIT = 0.5
 IN_HURRY = (StopReason.TIMEOUT, StopReason.HELD_UP, StopReason.NOT_RENEWED)
 """Reasons to kill at once: the outcome has to be recorded before the lease ends, in a moment."""
 
-LEAVE_WAIT = 1.0
-"""How long an idle child may take to leave."""
+LEAVE_WAIT = 5.0
+"""How long an idle child may take to leave: to close its resources, and call its hooks."""
 
 KILL_WAIT = 5.0
 """How long to wait for the end of a process that was killed: one that waits for a disk may take long."""

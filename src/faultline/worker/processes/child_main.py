@@ -13,17 +13,21 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Coroutine
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any
 
 from faultline import failpoints
-from faultline.errors import LeaseLost
-from faultline.job import Job
+from faultline.errors import ConfigError, LeaseLost
+from faultline.extensions import AppExtensions
 from faultline.outcome import Outcome
 from faultline.task import TaskSpec
 from faultline.telemetry import configure_logging, current, describe_error, install_context, tracing
 from faultline.worker.execution.outcomes import failed_by, raised, returned
+from faultline.worker.handlers import life
+from faultline.worker.handlers.handler_calls import HandlerCalls, is_direct
+from faultline.worker.handlers.injected_transactions import InjectedTransactions
 from faultline.worker.heartbeat.pacemaker import go_with_parent
 from faultline.worker.processes import import_path
 from faultline.worker.processes.child_attempt import ChildAttempt, ConnectionPools
@@ -61,6 +65,8 @@ class ChildMain:
         self._loop = asyncio.Runner()
         self._child_attempt: ChildAttempt | None = None
         self._task: asyncio.Task[Any] | None = None
+        self._calls = HandlerCalls(InjectedTransactions(None))
+        self._started: AppExtensions | None = None
 
     def run(self) -> None:
         """Listen and work until the worker hangs up."""
@@ -74,6 +80,8 @@ class ChildMain:
         loans = ConnectionPools(greeting.dsn, greeting.pooler, self._loop.get_loop())
         while isinstance(begin := self._heard.get(), AttemptStart):
             self._work(begin, loans)
+        if self._started is not None:
+            self._loop.run(life.stop(self._started.hooks, self._calls))
         loans.close(self._loop)
         self._loop.close()
 
@@ -90,6 +98,7 @@ class ChildMain:
     def _prepare(self, greeting: ChildGreeting) -> None:
         """Be like the worker: its import path, its database, its way of logging; then import the handlers."""
         sys.path[:] = greeting.path
+        self._calls = HandlerCalls(InjectedTransactions(greeting.dsn))
         if greeting.dsn is not None:
             os.environ["FAULTLINE_DSN"], os.environ["FAULTLINE_POOLER"] = greeting.dsn, greeting.pooler
         if greeting.log_json is not None:
@@ -163,8 +172,21 @@ class ChildMain:
         if place is not None and (why := self._find(place, begin.task)) is not None:
             self.say(ChildUnable(begin.turn, why))
             return False
+        if (why := self._start(self._specs[begin.task])) is not None:
+            self.say(ChildUnable(begin.turn, why))
+            return False
         self.say(AttemptBegan(begin.turn))
         return True
+
+    def _start(self, spec: TaskSpec) -> str | None:
+        """The startup hooks of the app, before its first job here; answers why they failed."""
+        if self._started is None:
+            try:
+                self._loop.run(life.start(spec.extensions.hooks))
+            except ConfigError as error:
+                return f"in a child process {error}"
+            self._started = spec.extensions
+        return None
 
     def _attempt(self, child_attempt: ChildAttempt, spec: TaskSpec) -> Outcome | LeaseLost | None:
         context = copy_context()
@@ -174,22 +196,27 @@ class ChildMain:
             kwargs = spec.codec.decode(child_attempt.args)
             args = (child_attempt.job,) if spec.takes_job else ()
             if spec.is_async:
-                value, error = self._loop.run(self._await(spec, args, kwargs), context=context)
+                call = (
+                    spec.handler(*args, **kwargs)
+                    if is_direct(spec)
+                    else self._calls.acall(child_attempt.job, spec, kwargs)
+                )
+                value, error = self._loop.run(self._await(call), context=context)
                 if error is not None:
                     raise error
+            elif not is_direct(spec):
+                value = context.run(self._calls.call, child_attempt.job, spec, kwargs)
             else:
                 value = context.run(spec.handler, *args, **kwargs)
             return returned(child_attempt, value)
         except BaseException as error:
             return context.run(raised, child_attempt, error)
 
-    async def _await(
-        self, spec: TaskSpec, args: tuple[Job, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, BaseException | None]:
+    async def _await(self, call: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:
         """Run an async handler; what it raises is a value here, since sys.exit() would end the loop."""
         self._task = asyncio.current_task()
         try:
-            return await spec.handler(*args, **kwargs), None
+            return await call, None
         except BaseException as error:
             return None, error
         finally:

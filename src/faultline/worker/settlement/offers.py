@@ -26,7 +26,10 @@ def judged(attempt: Attempt, offer: Offer, entry: str, outcome: Outcome) -> Outc
             attempt.phase, attempt.committed_result = COMMITTED, offer.result
             _look_behind(attempt, offer, outcome)
             return None
-        case offer.entry | "dead":  # fail_in of the last attempt
+        case offer.entry:
+            attempt.ended_as = entry
+            return None
+        case "dead" if offer.entry == "failed":  # it was the last attempt
             attempt.ended_as = entry
             return None
         case "running" if isinstance(outcome, Done):

@@ -294,6 +294,8 @@ class Settler:
                 "job %d could not be settled; its lease runs out, and others try it", attempt.job.id
             )
         self._recorded([attempt])
+        if isinstance(outcome, Outcome):
+            attempt.outcome = outcome
         self.state.drop(attempt)
 
     async def _judge_offer(self, attempt: Attempt, offer: Offer, outcome: Outcome, tries: int) -> None:

@@ -88,6 +88,16 @@ class TransactionBase:
         """The phase of the attempt outside this block."""
         self._cutter: ConnectionCutter | None = None
 
+    def set_result(self, value: Any) -> None:
+        """What an injected handler returned; the same may have been set on the connection."""
+        if self._lent._result is NOT_SET:
+            self._lent._result = value
+        elif value is not None and value != self._lent._result:
+            raise AlreadySettled(
+                f"job {self._attempt.job.id} ({self._attempt.job.task}) set a result on its transaction and "
+                "returned another value; nothing was committed: give one of the two"
+            )
+
     def _end_loan(self) -> None:
         """A late use of the connection, by a task that goes on, must not reach the transaction of another."""
         if self._lent is not None and not self._loan_ended:

@@ -93,7 +93,7 @@ class Assigner:
                 if found:
                     self._wait_queue.pass_on(waiter)
                 else:
-                    self._wait_queue.pass_on_excepted(waiter)
+                    self._wait_queue.pass_on_unused(waiter)
                 if found or not await self._shall_look_again(waiter, before, until):
                     return granted(rows, request.claim.bytes, request.lease, request.timeout, waited_ms, load)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from faultline.server.grpc.sessions.task_kinds import Kind
 from faultline.server.problems import OVERLOADED, TOO_MANY, RequestRefused
 
 POLL_SECONDS: Final = 0.25
@@ -14,6 +15,8 @@ POLL_SECONDS: Final = 0.25
 IDLE_POLL_SECONDS: Final = 10.0
 """The same while wake-ups are heard: the leading watchdog announces due jobs that come without one."""
 
+NONE_TRIED: Final[frozenset[Kind]] = frozenset()
+
 Subscriber = Callable[[str | None], None]
 """Called with each queue of a wake-up, with "" for all, with None when no wake-up can be heard now."""
 
@@ -21,13 +24,19 @@ Subscriber = Callable[[str | None], None]
 class Waiter:
     """One Ask that waits for work."""
 
-    __slots__ = ("queues", "except_tasks", "only", "woken", "news", "_over")
+    __slots__ = ("queues", "except_tasks", "kind", "only", "tried", "woken", "news", "_over")
 
-    def __init__(self, queues: Sequence[str], except_tasks: Iterable[str] = ()) -> None:
+    def __init__(
+        self, queues: Sequence[str], except_tasks: Iterable[str] = (), kind: Kind | None = None
+    ) -> None:
         self.queues = tuple(dict.fromkeys(queues))
         self.except_tasks = frozenset(except_tasks)
         self.only: frozenset[str] | None = None
         """The tasks of the jobs behind the wake-up; None for any."""
+        self.kind = kind
+        """The tasks of its worker: other waiters of this kind find the same. None: it takes every task."""
+        self.tried: frozenset[Kind] = NONE_TRIED
+        """The kinds that have looked since the wake-up, and found nothing."""
         self.woken = False
         self._over = False
         self.news = asyncio.Event()
@@ -117,11 +126,13 @@ class WaitQueue:
                 self._wakeups[name] += 1
                 self._wake_first(name)
 
-    def _wake_first(self, queue: str, only: frozenset[str] | None = None) -> None:
+    def _wake_first(
+        self, queue: str, only: frozenset[str] | None = None, tried: frozenset[Kind] = NONE_TRIED
+    ) -> None:
         for waiter in self._lines.get(queue, ()):
-            if only is None or not only <= waiter.except_tasks:
+            if waiter.kind not in tried and (only is None or not only <= waiter.except_tasks):
                 waiter.woken = True
-                waiter.only = only
+                waiter.only, waiter.tried = only, tried
                 waiter.news.set()
                 self._leave(waiter)
                 return
@@ -145,15 +156,23 @@ class WaitQueue:
         for queue in waiter.queues:
             self._wake_first(queue)
 
-    def pass_on_excepted(self, waiter: Waiter) -> None:
-        """Wake the next waiter that takes one of the tasks which this waiter excepts.
+    def pass_on_unused(self, waiter: Waiter) -> None:
+        """Wake the next waiter that may take what this one could not: a task it excepts, or does not know.
 
-        Each waiter in this chain excepts fewer of the remaining tasks, so the chain ends after a few.
+        Each waiter in this chain excepts fewer of the remaining tasks, or is of another kind than all before
+        it, so the chain ends after a few.
         """
-        if waiter.woken and waiter.except_tasks:
-            left = waiter.except_tasks if waiter.only is None else waiter.only & waiter.except_tasks
-            for queue in waiter.queues if left else ():
-                self._wake_first(queue, left)
+        if not waiter.woken or not (waiter.except_tasks or waiter.kind is not None):
+            return
+        if waiter.kind is not None:
+            only, tried = waiter.only, waiter.tried | {waiter.kind}
+        else:
+            only, tried = waiter.except_tasks, waiter.tried
+            if waiter.only is not None:
+                only &= waiter.only
+        if only is None or only:
+            for queue in waiter.queues:
+                self._wake_first(queue, only, tried)
 
     def _leave(self, waiter: Waiter) -> None:
         for queue in waiter.queues:

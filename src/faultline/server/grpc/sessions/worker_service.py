@@ -16,6 +16,7 @@ from faultline.server.grpc.messages import ENDS, PULSES, claim_id, leases, milli
 from faultline.server.grpc.sessions.assigner import Assigner, JobRequest
 from faultline.server.grpc.sessions.queue_scope import QueueScope
 from faultline.server.grpc.sessions.result_settler import TROUBLE, ResultSettler, read
+from faultline.server.grpc.sessions.task_kinds import TaskKinds, checked
 from faultline.server.grpc.sessions.wait_queue import WaitQueue
 from faultline.server.grpc.sessions.worker_numbers import WorkerNumbers
 from faultline.server.payload_budget import PayloadBudget
@@ -45,6 +46,7 @@ class WorkerService:
         )
         self.settling = ResultSettler(store)
         self.numbers = WorkerNumbers(store)
+        self.kinds = TaskKinds(store)
 
     async def welcome(self, hello: worker_pb2.Hello, caller: Caller) -> worker_pb2.Welcome:
         """Register the worker, and answer the limits of this server."""
@@ -54,10 +56,13 @@ class WorkerService:
             )
         queues = self.queues_of(hello.queues, caller)
         lease, timeout = self.lease_of(hello.lease_ms), self.timeout_of(hello.timeout_ms)
+        checked(hello.tasks)
         worker = await self.numbers.own(hello.worker, caller)
+        is_new = worker is None
         if worker is None:  # new, or a number that belongs to another key's worker
             worker = await self.store.run(_started(hello, queues, caller))
             self.numbers.learn(worker, caller)
+        await self.kinds.learn(worker, hello.tasks, is_new=is_new)
         limits = worker_pb2.Limits(
             message_bytes_max=self.config.message_bytes_max, room_max=self.config.room_max,
             wait_ms_max=int(self.config.ask_seconds_max * 1000), items_max=self.config.items_max,

@@ -182,7 +182,9 @@ class WorkerSession:
         if self.leaving:
             self._assigned(id, nothing())
             return
-        waiter = self._waiters[id] = Waiter(wanted.queues, wanted.except_tasks)
+        waiter = self._waiters[id] = Waiter(
+            wanted.queues, wanted.except_tasks, self.service.kinds.of(self.worker)
+        )
         try:
             granted = await self.service.assigner.assign(wanted, waiter)
         except TROUBLE as trouble:

@@ -8,15 +8,18 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import AsyncExitStack, suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
-from faultline.client.bulk import is_due, options_of
-from faultline.client.sender import Sender, unknown_when_unanswered
+from faultline.client.bulk import is_due
+from faultline.client.gathering import take
+from faultline.client.sender import Sender
+from faultline.client.unanswered import unknown_when_unanswered
 from faultline.errors import InputError, KeyConflict, ServerUnavailable
 from faultline.job import NewJob
 from faultline.server.problems import OVERLOADED, RequestRefused
 from faultline.store import calls
+from faultline.store.call import Call
 from faultline.store.connection_turns import name_of_turn, on_behalf_of_server
 from faultline.store.pool import AsyncStore
 from faultline.telemetry import emit
@@ -35,14 +38,24 @@ KEYED_AT_ONCE_PER_CALLER: Final = 2
 
 TOO_LONG: Final = "others wait for the database, and its turn did not come; nothing was stored"
 
-Waiting = tuple[NewJob, asyncio.Future[Made]]
+
+class Waiting(NamedTuple):
+    """A job, and the answer that its client waits for."""
+
+    new: NewJob
+    answer: asyncio.Future[Made]
+
+    @property
+    def is_left(self) -> bool:
+        """Whether its client has gone."""
+        return self.answer.done()
 
 
 class Batcher:
     """Takes jobs one at a time and sends them in batches; jobs of one kind never delay or fail another kind.
 
-    Jobs of a kind share all their options. Each kind has one call of its own under way, so a queue that is
-    locked delays no other queue.
+    Jobs of a kind share all their options but the trace. Each kind has one call of its own under way, so a
+    queue that is locked delays no other queue.
     """
 
     def __init__(
@@ -70,14 +83,14 @@ class Batcher:
         if new.key is not None:
             return await self._add_keyed(new)
         made: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
-        kind = options_of(new)
+        kind = calls.kind_of(new)
         waiting = self._kinds.get(kind)
         if waiting is None:
             waiting = self._kinds[kind] = deque()
             carrier = asyncio.create_task(self._carry_kind(kind, waiting), context=on_behalf_of_server())
             self._carriers.add(carrier)
             carrier.add_done_callback(self._carriers.discard)
-        waiting.append((new, made))
+        waiting.append(Waiting(new, made))
         self._waiting += 1
         return await made
 
@@ -98,11 +111,13 @@ class Batcher:
         """Send the jobs of one kind for as long as there are any."""
         while waiting:
             if not await self._has(self._calls):
-                for _, answer in self._taken(waiting, len(waiting)):
-                    _fail(answer, RequestRefused(OVERLOADED, TOO_LONG, 1))
+                while late := self._taken(waiting):
+                    for _, answer in late:
+                        _fail(answer, RequestRefused(OVERLOADED, TOO_LONG, 1))
                 continue
             try:
-                await self._carry(self._taken(waiting, BATCH_JOBS_MAX))
+                if batch := self._taken(waiting):
+                    await self._carry(batch)
             finally:
                 self._calls.release()
         del self._kinds[kind]  # no await since the check: no job can have joined
@@ -114,9 +129,10 @@ class Batcher:
                 return await turn.acquire()
         return False
 
-    def _taken(self, waiting: deque[Waiting], most: int) -> list[Waiting]:
-        batch = [waiting.popleft() for _ in range(min(most, len(waiting)))]
-        self._waiting -= len(batch)
+    def _taken(self, waiting: deque[Waiting]) -> list[Waiting]:
+        before = len(waiting)
+        batch = take(waiting, BATCH_JOBS_MAX)
+        self._waiting -= before - len(waiting)
         return batch
 
     async def _carry(self, batch: list[Waiting]) -> None:
@@ -132,27 +148,38 @@ class Batcher:
                 for _, answer in batch:
                     _fail(answer, error)
             return
-        for (_, answer), one_made in zip(batch, made, strict=True):
-            if not answer.done():
-                answer.set_result(one_made)
+        for one, one_made in zip(batch, made, strict=True):
+            if one_made is None:
+                await self._carry([one])
+            elif not one.answer.done():
+                one.answer.set_result(one_made)
 
-    async def _send(self, jobs: list[NewJob]) -> list[Made]:
+    async def _send(self, jobs: list[NewJob]) -> list[Made | None]:
+        """The answers of one call for all; none for a job that was left out of it."""
         first = jobs[0]
         hint = self._sender.hint_with(first)
         with unknown_when_unanswered(first.key is None):
             async with asyncio.timeout(self._seconds_max):
-                made = await self._store.run(calls.telling_which_are_new(calls.enqueue_many(jobs)), hint)
+                made = await self._run(jobs, hint)
         if hint is None and is_due(first):
             await self._sender.ahint(first.queue)
-        if new := sum([is_new for _, is_new in made]):
+        if new := sum([one is not None and one[1] for one in made]):
             emit("enqueued", logging.DEBUG, jobs=new, task=first.task, queue=first.queue)
         return made
+
+    async def _run(self, jobs: list[NewJob], hint: Call[None] | None) -> list[Made | None]:
+        if len({new.trace for new in jobs}) == 1:
+            many = calls.telling_which_are_new(calls.enqueue_many(jobs))
+            return [*await self._store.run(many, hint)]
+        rows = await self._store.run(calls.enqueue_each(jobs), hint)
+        return [None if row.id is None else (row.id, row.is_new) for row in rows]
 
     async def _carry_keyed(self, new: NewJob) -> Made:
         try:
             (made,) = await self._send([new])
         except ServerUnavailable:
             (made,) = await self._send([new])  # the key makes a second try harmless
+        assert made is not None, "only jobs of several traces may be left out"
         return made
 
 

@@ -8,11 +8,11 @@ create function faultline.claim(
   worker   int default null,
   timeout  faultline.run_time default interval '1 hour',
   resend   boolean default false,
-  lanes    bigint[] default null,    -- lanes of which the caller knows a later start than the floor: a hint;
+  lanes    bigint[] default null,    -- lanes of which the caller knows a later start than the floor, 0 for all: a hint;
   positions bigint[] default null,   -- the caller has to scan from the floor often enough
   trace    faultline.trace_context default null,
   bytes    int default 16777216,     -- of all arguments together; the first job is taken at any size
-  except_tasks text[] default null)  -- tasks that the caller does not know: left for other workers
+  except_tasks text[] default null)  -- left for other workers, besides the tasks that the worker has not named by know_tasks
 returns table (
   id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
   args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text,
@@ -24,6 +24,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+  known   jsonb;
   moment  timestamptz;
   picked  tid[];
   lines   int[];
@@ -51,6 +52,11 @@ begin
     return;
   end if;
 
+  -- As keys of an object: an array would be compared one by one, with each job. The `||` takes a long value out of its row once.
+  select listed.names || '{}' into known
+  from faultline.known_tasks as listed
+  where listed.worker = claim.worker;
+
   -- Materialised in an array before the UPDATE: with any plan, never more rows than asked for.
   select array_agg(job.place), array_agg(job.lane),
          array_agg(job.lane) filter (where job.higher), array_agg(job.pos) filter (where job.higher),
@@ -59,7 +65,8 @@ begin
   from (
     select free.place, lane.id as lane, free.pos, free.pos > lane.top as higher, free.weight
     from (
-      select lane.id, greatest(lane.floor, claim.positions[array_position(claim.lanes, lane.id::bigint)]) as floor, lane.top
+      select lane.id, greatest(lane.floor, claim.positions[array_position(claim.lanes, lane.id::bigint)],
+                                claim.positions[array_position(claim.lanes, 0)]) as floor, lane.top
       from faultline.lanes as lane
       where lane.queue = any (claim.queues) and not lane.paused
       order by lane.priority, random()
@@ -71,6 +78,7 @@ begin
       where job.lane = lane.id
         and job.pos >= lane.floor
         and job.claim is null
+        and (known is null or known ? job.task)
         and (claim.except_tasks is null or job.task <> all (claim.except_tasks))
         and job.token < 2305843009213693952   -- a token beyond 2^61 is damage: quarantine buries the job, its neighbours run
       order by job.pos

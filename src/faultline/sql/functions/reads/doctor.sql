@@ -5,7 +5,7 @@ returns table (
   version text, fsync text, synchronous_commit text, full_page_writes text, backend_pid int, moment timestamptz,
   oldest_transaction_seconds double precision, round_age_seconds double precision, ledger_strays bigint,
   jobs_in_two_places bigint, jobs_behind_the_floor bigint, silent_workers bigint,
-  chores_age_seconds double precision, leader text)
+  chores_age_seconds double precision, leader text, unknown_jobs bigint, unknown_tasks text[])
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -38,6 +38,12 @@ begin
            from faultline.rounds as last
            left join faultline.workers as known on known.id = last.leader
            where last.leads_until > faultline.now()
-         );
+         ),
+         coalesce(unknown.jobs, 0), coalesce(unknown.tasks, '{}')
+  from (
+    select sum(due.jobs)::bigint as jobs, (array_agg(distinct format('%s in %s', due.task, due.queue)))[1:10] as tasks
+    from faultline.unknown_due(faultline.now()) as due
+    where due.unknown
+  ) as unknown;
 end;
 $$;

@@ -1,0 +1,126 @@
+"""Jobs that are enqueued while a call is under way: which of them go together, and what each is answered."""
+
+import copy
+from collections import deque
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final, Protocol, TypeVar
+
+import psycopg
+
+from faultline.client.unanswered import reply_was_lost, unknown
+from faultline.errors import (
+    DatabaseError,
+    InputError,
+    KeyConflict,
+    PermissionDenied,
+    SchemaOutdated,
+    ServerUnavailable,
+)
+from faultline.job import NewJob
+from faultline.store.calls import TEXT_BYTES_MIN
+from faultline.store.rows import EnqueuedRow
+
+BATCH_JOBS_MAX: Final = 250
+
+BATCH_BYTES_MAX: Final = 1_048_576
+"""The args of one batch; a longer job goes by itself."""
+
+BYTES_OF_CHARACTER_MAX: Final = 4
+
+
+class Alone(Enum):
+    """The answer for a job that its caller has to send by itself."""
+
+    FIRST = "nothing of it was written"
+    AGAIN = "its reply was lost, and it has a key"
+
+
+Answer = int | Alone | Exception
+"""What one caller is told: the id of its job, its own error, or that it sends its job by itself."""
+
+
+class Waiting(Protocol):
+    """A job that waits for the call under way."""
+
+    @property
+    def new(self) -> NewJob:
+        """The job."""
+        ...
+
+    @property
+    def is_left(self) -> bool:
+        """Whether its caller was cancelled."""
+        ...
+
+
+W = TypeVar("W", bound=Waiting)
+
+
+def gathers(new: NewJob) -> bool:
+    """Whether a job goes with others: a long one would keep them waiting.
+
+    >>> gathers(NewJob(task="a", args="{}", max_attempts=1))
+    True
+    """
+    return len(new.args) <= TEXT_BYTES_MIN
+
+
+def take(waiting: deque[W], jobs_max: int = BATCH_JOBS_MAX, bytes_max: int = BATCH_BYTES_MAX) -> list[W]:
+    """The next batch, in the order of arrival, without the jobs whose callers left."""
+    batch: list[W] = []
+    size = 0
+    while waiting and len(batch) < jobs_max:
+        if not waiting[0].is_left:
+            size += _bytes(waiting[0].new)
+            if batch and size > bytes_max:
+                break
+            batch.append(waiting[0])
+        waiting.popleft()
+    return batch
+
+
+def _bytes(new: NewJob) -> int:
+    """The args and the trace as bytes, or more: to encode them for this would take longer than the rest."""
+    size = len(new.args) if new.args.isascii() else len(new.args) * BYTES_OF_CHARACTER_MAX
+    return size + len(new.trace or "") + len(new.retry or "")
+
+
+def answers(rows: Sequence[EnqueuedRow]) -> list[Answer]:
+    """The answers after a commit. A job without an id was not written: by itself it may wait, or conflict."""
+    return [Alone.FIRST if row.id is None else row.id for row in rows]
+
+
+def answers_after(error: BaseException, jobs: Sequence[NewJob]) -> list[Answer]:
+    """The answers of a batch that got no rows."""
+    if is_refusal(error):
+        return [Alone.FIRST] * len(jobs)  # for the sake of one of them, and only that one is to fail
+    if not isinstance(error, Exception) or reply_was_lost(error):
+        return [_unknown(error) if new.key is None else Alone.AGAIN for new in jobs]
+    repeats = isinstance(error, ServerUnavailable)
+    return [Alone.AGAIN if repeats and new.key is not None else _own(error) for new in jobs]
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the database, or the driver before it, refused the call: nothing was written, for good.
+
+    A server that is away or read-only is none: it would refuse each job by itself as well.
+    """
+    if isinstance(error, InputError | KeyConflict | PermissionDenied | SchemaOutdated | UnicodeError):
+        return True
+    return isinstance(error, psycopg.Error) and error.sqlstate is not None
+
+
+def _unknown(error: BaseException) -> Exception:
+    told = unknown()
+    told.__cause__ = error
+    return told
+
+
+def _own(error: Exception) -> Exception:
+    """An error for one caller: a raised error collects the frames of its caller."""
+    if not isinstance(error, DatabaseError):
+        return error
+    own = copy.copy(error)
+    own.__cause__ = error.__cause__
+    return own

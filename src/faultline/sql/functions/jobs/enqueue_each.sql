@@ -1,0 +1,92 @@
+-- (nothing) -> queued: put jobs of any tasks and queues in their queues; a job that cannot go with the others is left out.
+--
+-- `kinds` holds the options that jobs share, as objects; `kind_of` gives the kind of each job, counted from 1. The rows are in the
+-- order of the args: `made`; `found`, an older job of the same key and request; and, without an id, `conflict`, the key names
+-- another request, and `new_lane`, no job had this queue and priority yet. A lane is not created here, because that may wait for
+-- another transaction, and all jobs of the call would wait.
+create function faultline.enqueue_each(
+  kinds    jsonb,
+  kind_of  bigint[],
+  args     text[],
+  traces   text[] default null,
+  keys     text[] default null)
+returns table (id bigint, state text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  moment    timestamptz := faultline.now();
+  key_seed  bytea := faultline.new_key_seed();   -- the same for all jobs: their ids differ
+  patience  text := current_setting('lock_timeout');
+begin
+  if cardinality(kind_of) <> cardinality(args) or cardinality(traces) <> cardinality(args)
+     or cardinality(keys) <> cardinality(args) then
+    raise exception 'got % kinds, % traces and % keys for % jobs',
+        cardinality(kind_of), cardinality(traces), cardinality(keys), cardinality(args)
+      using errcode = 'LS005', hint = 'Give one of each a job.';
+  end if;
+  perform faultline.be_durable();
+  perform faultline.check_server();
+
+  -- Another transaction may hold a key and stay open: the wait for it has a limit, after which nothing is written.
+  -- A lower limit of the caller stays.
+  if keys is not null and patience::interval not between interval '1 ms' and interval '100 ms' then
+    perform set_config('lock_timeout', '100ms', true);
+  end if;
+
+  return query
+  with kind as materialized (
+    select named.number, named.task, named.queue, named.max_attempts, named.lease_for, named.timeout,
+      named.retry::faultline.retry_text::jsonb as retry, coalesce(named.key_for, interval '1 day') as key_for,
+      coalesce(named.run_at, moment + named.delay)::faultline.moment as due_at,
+      (select lane.id from faultline.lanes as lane
+       where lane.queue = named.queue and lane.priority = coalesce(named.priority, 0)) as lane
+    from rows from (jsonb_to_recordset(kinds) as (
+      task faultline.task_name, queue faultline.queue_name, priority faultline.rank, run_at faultline.moment,
+      delay faultline.wait, max_attempts faultline.attempt_budget, lease_for faultline.lease_time,
+      timeout faultline.run_time, retry text, key_for interval))
+      with ordinality as named
+        (task, queue, priority, run_at, delay, max_attempts, lease_for, timeout, retry, key_for, number)
+  ),
+  asked as materialized (
+    select job.place, job.args::faultline.document_text as args, job.trace::faultline.trace_context as trace, job.key,
+      kind.task, kind.queue, kind.max_attempts, kind.lease_for, kind.timeout, kind.retry, kind.key_for, kind.due_at,
+      kind.lane, case when kind.lane is not null then nextval('faultline.places') end as id
+    from unnest(args, kind_of, traces, keys) with ordinality as job (args, kind, trace, key, place)
+    join kind on kind.number = job.kind
+  ),
+  owned as materialized (
+    select job.*,
+      case when job.key is null or job.id is null then job.id
+           else faultline.take_key_unless_other(
+             job.queue, job.key, job.id, sha256(convert_to(job.task || E'\n' || job.args::jsonb::text, 'UTF8')),
+             job.key_for, moment) end as owner
+    -- In the order of the keys, so that two batches of the same keys wait for each other and do not deadlock.
+    from (select asked.* from asked order by asked.key, asked.queue, asked.place) as job
+  ),
+  due as (
+    insert into faultline.active (id, pos, created_at, lane, key, args, new_columns)
+    select owned.id, owned.id, moment, owned.lane, owned.key, owned.args, owned.max_attempts, owned.task,
+      owned.lease_for, owned.timeout, owned.retry, owned.trace, key_seed
+    from owned
+    where owned.owner = owned.id and (owned.due_at is null or owned.due_at <= moment)
+  ),
+  put_off as (
+    insert into faultline.later (id, run_at, created_at, lane, key, args, new_columns)
+    select owned.id, owned.due_at, moment, owned.lane, owned.key, owned.args, owned.max_attempts, owned.task,
+      owned.lease_for, owned.timeout, owned.retry, owned.trace, key_seed
+    from owned
+    where owned.owner = owned.id and owned.due_at > moment
+  )
+  select owned.owner, case when owned.lane is null then 'new_lane' when owned.owner is null then 'conflict'
+                           when owned.owner = owned.id then 'made' else 'found' end
+  from owned
+  order by owned.place;
+
+  if keys is not null then
+    perform set_config('lock_timeout', patience, true);
+  end if;
+end;
+$$;

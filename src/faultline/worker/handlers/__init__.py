@@ -1,0 +1,1 @@
+"""What stands around the call of a handler: middleware, resources, an injected transaction; and hooks."""
