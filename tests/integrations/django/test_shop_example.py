@@ -78,10 +78,10 @@ def until(condition: Callable[[], bool], seconds: float = 90.0) -> None:
 
 def test_no_order_is_charged_twice_and_none_is_forgotten(shop: Shop, ask: Callable[[str], Any]) -> None:
     def running() -> int:
-        return ask("select count(*) from faultline.jobs where state = 'running'")
+        return int(ask("select count(*) from faultline.jobs where state = 'running'"))
 
     def charged() -> int:
-        return ask("select count(*) from shop_charge")
+        return int(ask("select count(*) from shop_charge"))
 
     with shop.worker() as killed:
         until(lambda: charged() >= 2 and running() >= 2)

@@ -1,12 +1,13 @@
-"""What a worker calls for a job of `django.tasks`: the task, with its signals and Django's connections."""
+"""What a worker calls for a job of `django.tasks`: the task, with its signals around it."""
 
 import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
-from django.db import close_old_connections, connections, transaction
+from asgiref.sync import sync_to_async
+from django.db import connections, transaction
 
+from faultline.extensions import AppExtensions
 from faultline.integrations.django.conf import database_alias
 from faultline.integrations.django.task_backend.arguments import CallCodec
 from faultline.integrations.django.task_backend.run import TaskRun
@@ -31,14 +32,10 @@ class TaskHandler:
         self.__qualname__ = f"tasks.{task.module_path}"
 
     def __call__(self, job: Job, args: list[Any], kwargs: dict[str, Any], backend: str | None) -> Any:
-        close_old_connections()
-        try:
-            run = TaskRun.begin(self.task, job, args, kwargs, backend)
-            with run.ended():
-                run.value = self._in_transaction(run) if self.in_transaction else run.call()
-            return run.value
-        finally:
-            close_old_connections()
+        run = TaskRun.begin(self.task, job, args, kwargs, backend)
+        with run.ended():
+            run.value = self._in_transaction(run) if self.in_transaction else run.call()
+        return run.value
 
     def _in_transaction(self, run: TaskRun) -> Any:
         """The task's rows and its success in one transaction of Django."""
@@ -52,7 +49,7 @@ class TaskHandler:
 
 
 class AsyncTaskHandler:
-    """An async task, in the worker's event loop. The ORM's calls of one job have a thread of their own."""
+    """An async task, in the worker's event loop."""
 
     def __init__(self, task: Any) -> None:
         self.task = task
@@ -61,16 +58,10 @@ class AsyncTaskHandler:
         self.__qualname__ = f"tasks.{task.module_path}"
 
     async def __call__(self, job: Job, args: list[Any], kwargs: dict[str, Any], backend: str | None) -> Any:
-        async with ThreadSensitiveContext() as context:
-            try:
-                run = await self._begun(job, args, kwargs, backend)
-                with run.ended():
-                    run.value = await run.acall()
-                return run.value
-            finally:
-                # Its thread ends here; so must the connections that the ORM opened in it, if it ran at all.
-                if context in SyncToAsync.context_to_thread_executor:
-                    await sync_to_async(connections.close_all)()
+        run = await self._begun(job, args, kwargs, backend)
+        with run.ended():
+            run.value = await run.acall()
+        return run.value
 
     async def _begun(self, job: Job, args: list[Any], kwargs: dict[str, Any], backend: str | None) -> TaskRun:
         if job.attempt == 1:
@@ -78,7 +69,7 @@ class AsyncTaskHandler:
         return await sync_to_async(TaskRun.begin)(self.task, job, args, kwargs, backend)
 
 
-def spec_of_task(task: Any, defaults: Mapping[str, Any]) -> TaskSpec:
+def spec_of_task(task: Any, defaults: Mapping[str, Any], extensions: AppExtensions) -> TaskSpec:
     """A task of `django.tasks` as a worker knows it."""
     is_async = inspect.iscoroutinefunction(task.func)
     in_transaction = bool(option(task, "transaction", defaults))
@@ -92,4 +83,5 @@ def spec_of_task(task: Any, defaults: Mapping[str, Any]) -> TaskSpec:
         retry=rules_of(option(task, "retry", defaults)),
         run=option(task, "run", defaults),
         transaction=in_transaction,
+        extensions=extensions,
     )

@@ -35,7 +35,7 @@ class TaskRegistry(Registry):
         path = task.module_path
         known = self._declared.get(path)
         if known is None or known.func is not task.func:
-            self._specs[path] = spec_of_task(task, defaults)
+            self._specs[path] = spec_of_task(task, defaults, self.extensions)
             self._declared[path] = task
 
     def declared(self, path: str) -> Any:
@@ -53,6 +53,7 @@ class TaskRegistry(Registry):
         autodiscover_modules("tasks")
         for name in task_modules():
             import_module(name)
+        self._declare_imported()
 
     def get(self, name: str) -> TaskSpec | None:
         """The task of this name, or None."""
@@ -65,6 +66,18 @@ class TaskRegistry(Registry):
         self.get(name)
         return super().find(name)
 
+    def _declare_imported(self) -> None:
+        """Know the tasks that other backends declared: `using(backend=...)` may send them here."""
+        if "faultline.integrations.django.backend" not in sys.modules:
+            return
+        from faultline.integrations.django.task_backend.interface import Task
+
+        for module in list(sys.modules.values()):
+            for found in list(getattr(module, "__dict__", {}).values()):
+                # By its type: isinstance() would set up lazy objects, such as settings.
+                if issubclass(type(found), Task) and found.module_path not in self._declared:
+                    self.declare(found)
+
     def _look(self, path: str) -> None:
         """A task that another backend declared, and `using(backend=...)` sent here."""
         if "faultline.integrations.django.backend" not in sys.modules:
@@ -76,7 +89,7 @@ class TaskRegistry(Registry):
             module = sys.modules.get(".".join(parts[:cut]))
             if module is not None:
                 found = _inside(module, parts[cut:])
-                if isinstance(found, Task) and found.module_path == path:
+                if issubclass(type(found), Task) and found.module_path == path:
                     self.declare(found)
                 return
 
