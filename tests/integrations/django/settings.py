@@ -16,6 +16,7 @@ def database(dsn: str) -> dict[str, object]:
 
 SECRET_KEY = "not-secret"
 USE_TZ = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 ALLOWED_HOSTS = ["*"]
 ROOT_URLCONF = "tests.integrations.django.urls"
 DATABASES = {"default": database(os.environ["FAULTLINE_DSN"])} if "FAULTLINE_DSN" in os.environ else {}

@@ -100,7 +100,7 @@ def test_a_failure_is_told_with_its_class_and_where(project):
     (error,) = result.errors
     assert (result.status, result.attempts) == (TaskResultStatus.FAILED, 1)
     assert error.exception_class is tasks.Declined
-    assert error.traceback.startswith("Declined: order 7")
+    assert error.traceback.endswith("Declined: order 7\n")
     assert "shop/tasks.py" in error.traceback
     with pytest.raises(ValueError, match="Task failed"):
         result.return_value  # noqa: B018

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.conf import settings
+from django import conf as django_conf  # doctest would set `settings` up, were it a name here
 from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import Conninfo
@@ -17,7 +17,7 @@ KNOWN: Final = {"DATABASE": str, "TASK_MODULES": (list, tuple)}
 
 def setting(name: str, default: Any) -> Any:
     """One key of the setting FAULTLINE."""
-    given = getattr(settings, "FAULTLINE", {})
+    given = getattr(django_conf.settings, "FAULTLINE", {})
     return given.get(name, default) if isinstance(given, Mapping) else default
 
 

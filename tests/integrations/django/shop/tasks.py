@@ -8,7 +8,7 @@ from typing import Any
 
 from faultline import Dead, Snooze
 from faultline.integrations.django.task_backend.interface import task
-from tests.integrations.django.shop.models import Payment
+from tests.integrations.django.shop.models import Order, Payment
 
 
 class Declined(Exception):
@@ -84,3 +84,13 @@ def die_once(order: int) -> str:
 def wait(seconds: float) -> float:
     time.sleep(seconds)
     return seconds
+
+
+@task
+def greet(name: str) -> str:
+    return f"hello {name}"
+
+
+@task
+def charge(order_id: int) -> int:
+    return int(Order.objects.filter(pk=order_id).update(paid=True))

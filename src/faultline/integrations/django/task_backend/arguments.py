@@ -16,7 +16,7 @@ class CallCodec(ArgsCodec):
 
     >>> codec = CallCodec("shop.tasks.charge")
     >>> codec.encode((7,), {"note": "gift"})
-    '{"note":"gift","*args":[7]}'
+    '{"*args":[7],"note":"gift"}'
     >>> codec.decode('{"order_id":7}')
     {'args': [], 'kwargs': {'order_id': 7}, 'backend': None}
     """

@@ -66,7 +66,15 @@ def result_of(
 
 def error_of(text: str) -> Any:
     """An error as the ledger has it, with the path of its class."""
-    return TaskError(exception_class_path=_class_path(text), traceback=text)
+    return TaskError(exception_class_path=_class_path(text), traceback=_traceback(text))
+
+
+def _traceback(text: str) -> str:
+    """The frames first and the error at the end, as Python's own have it; the ledger has the error first."""
+    lines = [line for line in text.split("\n") if not _CLASS.fullmatch(line)]
+    frames = next((at for at, line in enumerate(lines) if line.startswith("  ")), len(lines))
+    begin = ["Traceback (most recent call first):"] if frames < len(lines) else []
+    return "\n".join([*begin, *lines[frames:], *lines[:frames], ""])
 
 
 def _class_path(text: str) -> str:
