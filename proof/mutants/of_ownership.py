@@ -152,7 +152,7 @@ MUTANTS = (
     Mutant(
         "an attempt that ends while its range of the ledger is made has failed", "G10",
         f"{NUMBERS}::test_an_attempt_that_ends_while_its_range_is_made_is_recorded_again",
-        (Patch("store/driver/sqlstate.py", "fault.diag.table_name == _STRAYS", "False"),),
+        (Patch("store/driver/sqlstate.py", "facts.table == _STRAYS", "False"),),
         red_by=("OutOfBounds",),
     ),
     Mutant(

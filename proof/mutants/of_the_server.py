@@ -83,7 +83,7 @@ MUTANTS = (
     ),
     Mutant(
         "an unknown outcome is guessed, not read", "G7", KIT,
-        (serving("sessions/worker_service", 'ENDS[await self.store.run(calls.outcome(lease)) if lease.job_id in theirs else "gone"]',
+        (serving("sessions/worker_service", 'ENDS[await self.store.run(outcome(lease)) if lease.job_id in theirs else "gone"]',
                  'ENDS["succeeded"]'),),
     ),
     Mutant(

@@ -187,11 +187,11 @@ MUTANTS = (
         (
             worker(
                 "transactions/transaction",
-                "            await AsyncStore.run_in(self._conn, calls.complete(self._attempt.lease, self._result))\n", "",
+                "            await AsyncStore.run_in(self._conn, self._last_call())\n", "",
             ),
             worker(
                 "transactions/transaction",
-                "            Store.run_in(self._conn, calls.complete(self._attempt.lease, self._result))\n", "",
+                "            Store.run_in(self._conn, self._last_call())\n", "",
             ),
         ),
     ),

@@ -106,6 +106,8 @@ def test_only_the_backend_calls_the_database_for_a_worker():
         "postgres_backend.py",
         "settlement/settle.py",
         "transactions/transaction.py",
+        "transactions/transaction_base.py",
+        "settlement/settle_in.py",
         "handlers/database_check.py",
         "heartbeat/pacemaker.py",
     }
