@@ -17,6 +17,9 @@ from typing import Any
 from faultline import Faultline, JobState
 from tests.docs import surroundings
 
+OF_DJANGO = ("django", "TASKS", "@task", "transaction.atomic", ".using(\n    queue_name", "result.refresh()")
+"""The signs of a block of Django's page."""
+
 
 def run(file: Path) -> dict[str, Any]:
     """The names that a block leaves behind."""
@@ -26,7 +29,11 @@ def run(file: Path) -> dict[str, Any]:
         sys.path.insert(0, str(file.parent))
         return vars(import_module(file.stem))
     names = {**vars(surroundings), "__name__": "__main__"}
-    if "def charge(" in source:
+    if any(word in source for word in OF_DJANGO):
+        from tests.docs import django_project  # an extra
+
+        names |= django_project.names()
+    elif "def charge(" in source:
         names["app"] = Faultline(surroundings.dsn)
     run_statements(source, names)
     return names

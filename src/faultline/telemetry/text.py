@@ -70,7 +70,7 @@ def _without_password(word: re.Match[str]) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """An error as it is kept with the attempt: a line that says what, then where, in 8 kB at most.
+    """An error as it is kept with the attempt: a line that says what, its notes, then where, in 8 kB at most.
 
     Where: the most recent call first, the user's own frames before those of libraries. Long texts keep
     their head and their tail. If the exception's own methods fail, there is still an answer, and it is
@@ -99,7 +99,13 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 def _with_frames(error: BaseException) -> str:
     frames = frames_of(error.__traceback__, meant=isinstance(error, FaultlineError))
-    return "\n".join([_summary(error), *frames])
+    return "\n".join([_summary(error), *_notes(error), *frames])
+
+
+def _notes(error: BaseException) -> list[str]:
+    """What `add_note` has added to an exception."""
+    notes = getattr(error, "__notes__", None)
+    return [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
 
 
 def _summary(error: BaseException) -> str:

@@ -28,10 +28,14 @@ class DjangoCarrier:
 
     def run(self, call: Call[T]) -> T:
         sql, args = text_call(call, "pyformat")
+        return call.read(self.rows(sql, args))
+
+    def rows(self, sql: str, args: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """The rows of a statement; errors of the database become those of Faultline."""
         try:
             with self._conn.cursor() as cursor:
                 cursor.execute(sql, args)
-                return call.read([tuple(row) for row in cursor.fetchall()])
+                return [tuple(row) for row in cursor.fetchall()]
         except Error as fault:
             if self._conn.in_atomic_block:
                 # A swallowed refusal would else let `atomic` send a COMMIT, and run what waits for it.

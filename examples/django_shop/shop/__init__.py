@@ -1,0 +1,1 @@
+"""An order service in Django: orders are taken by views, and charged by tasks."""

@@ -1,0 +1,1 @@
+"""Django's own tests of tasks, run on Faultline's backend."""

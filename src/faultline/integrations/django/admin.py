@@ -1,0 +1,94 @@
+"""Jobs in Django's admin, to be looked at."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from faultline.integrations.django.conf import database_alias
+from faultline.integrations.django.models import Job
+from faultline.job import JobState
+
+COUNTED_MAX = 10_000
+
+
+class StateFilter(admin.SimpleListFilter):
+    """The five states, without asking the database which there are."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(state.value, state.value) for state in JobState]
+
+    def queryset(self, request: HttpRequest, queryset: "QuerySet[Job]") -> "QuerySet[Job]":
+        return queryset.filter(state=self.value()) if self.value() else queryset
+
+
+class QueueFilter(admin.SimpleListFilter):
+    """The queues that there are."""
+
+    title = "queue"
+    parameter_name = "queue"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        from django.db import connections
+
+        from faultline.integrations.django.carrier import DjangoCarrier
+        from faultline.store import calls
+
+        infos = DjangoCarrier(connections[database_alias()]).run(calls.list_queues())
+        return [(info.queue, info.queue) for info in infos]
+
+    def queryset(self, request: HttpRequest, queryset: "QuerySet[Job]") -> "QuerySet[Job]":
+        return queryset.filter(queue=self.value()) if self.value() else queryset
+
+
+class TaskFilter(admin.SimpleListFilter):
+    """The tasks that this process knows, and the one that is looked for."""
+
+    title = "task"
+    parameter_name = "task"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        from faultline.integrations.django.project import app
+
+        known = {spec.name for spec in app.registry} | ({self.value()} if self.value() else set())
+        return [(name, name) for name in sorted(known)]
+
+    def queryset(self, request: HttpRequest, queryset: "QuerySet[Job]") -> "QuerySet[Job]":
+        return queryset.filter(task=self.value()) if self.value() else queryset
+
+
+@admin.register(Job)
+class JobAdmin(admin.ModelAdmin):
+    """A list of jobs, newest first, and a page of each; nothing can be changed here."""
+
+    list_display = (
+        "id",
+        "task",
+        "queue",
+        "state",
+        "attempt",
+        "run_at",
+        "claimed_at",
+        "finished_at",
+        "worker",
+    )
+    list_filter = (StateFilter, QueueFilter, TaskFilter)
+    search_fields = ("=id", "=key")
+    show_full_result_count = False
+    list_per_page = 50
+
+    def get_queryset(self, request: HttpRequest) -> "QuerySet[Job]":
+        return super().get_queryset(request).using(database_alias())
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

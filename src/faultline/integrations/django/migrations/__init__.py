@@ -1,0 +1,1 @@
+"""Django's migrations: of its models alone, and not of the schema."""
