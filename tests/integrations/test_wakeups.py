@@ -21,11 +21,8 @@ def app(database, store, monkeypatch):
     app: Any = Faultline(database)
     woken: list[str] = []
 
-    async def ahint(queue):
-        woken.append(queue)
-
     monkeypatch.setattr(app._sender, "hint", woken.append)
-    monkeypatch.setattr(app._sender, "ahint", ahint)
+    monkeypatch.setattr(app._sender, "hint_soon", woken.append)
     app.woken = woken
 
     @app.task
