@@ -1,6 +1,7 @@
 """Faultline: one app, its tasks, and its jobs."""
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
@@ -315,6 +316,22 @@ class Faultline:
         from faultline.worker_runtime import run_in_loop
 
         return await run_in_loop(self.registry, self.settings, options)
+
+    def worker(self, **options: Unpack["RunOptions"]) -> AbstractAsyncContextManager[None]:
+        """Run a worker in this event loop for as long as a block lasts, beside a web server for example.
+
+            async with app.worker(concurrency=5):
+                ...
+
+        The block begins once the worker is ready. At its end running jobs finish within the grace. A worker
+        that cannot start, or ends by an error, raises it in the block. Options as of `run_worker`.
+        """
+        from faultline.worker_block import WorkerBlock
+        from faultline.worker_runtime import run_in_loop
+
+        return WorkerBlock(
+            lambda on_ready: run_in_loop(self.registry, self.settings, options, on_ready=on_ready)
+        )
 
     def close(self) -> None:
         """Close the connections of plain code; the app opens new ones if it is used again.

@@ -29,6 +29,7 @@
     ├── ResultNotKept           the job awaited succeeded, in a queue that keeps no results
     ├── WaitTimeout             the job awaited has not ended yet
     ├── WorkersKeepDying        worker processes end before they are ready, again and again
+    ├── WorkerEnded             a worker in a block of the program ended before the block
     ├── SyncInAsync             a blocking form was called inside a running event loop
     ├── NotAuthenticated        the server does not know who is calling
     ├── NotAllowed              the server knows who is calling, and they may not do this
@@ -347,6 +348,14 @@ class WorkersKeepDying(FaultlineError):
 
     Those that worked were told to stop and left in good order. The message says how the last one
     ended: run a worker alone, without --processes, to see why.
+    """
+
+
+class WorkerEnded(FaultlineError):
+    """The worker of an `async with app.worker():` ended before its block, though no option told it to.
+
+    The block was left. Jobs that it had go to other workers, at the latest when their leases run out. The
+    log says why it ended; start the program again.
     """
 
 

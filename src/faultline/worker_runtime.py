@@ -42,7 +42,12 @@ def run_to_the_end(tasks: Registry, settings: Settings, options: RunOptions) -> 
 
 
 async def run_in_loop(
-    tasks: Registry, settings: Settings, options: RunOptions, *, signals: bool = False
+    tasks: Registry,
+    settings: Settings,
+    options: RunOptions,
+    *,
+    signals: bool = False,
+    on_ready: Callable[[Worker], None] | None = None,
 ) -> int:
     """What `app.arun_worker` does: a worker in the running loop, which a cancellation stops."""
     config = config_of(options, tasks)
@@ -57,6 +62,7 @@ async def run_in_loop(
         until_empty=options.get("until_empty", False),
         stop_after=options.get("stop_after"),
         signals=signals,
+        on_ready=on_ready,
         backend=None if address is None else backend_for(address, settings),
     )
 

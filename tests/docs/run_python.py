@@ -64,15 +64,17 @@ def leaving_when_idle() -> Iterator[None]:
         Faultline.run_worker = forever  # type: ignore[method-assign]
 
 
-async def pass_through(lifespan: Any) -> None:
+async def pass_through(lifespan: Any, web: Any = None) -> None:
     """Start and stop what a web server would have beside it."""
-    async with lifespan(None):
+    async with lifespan(web):
         await asyncio.sleep(0.1)
 
 
 def main(file: Path) -> None:
     names = run(file)
-    if "lifespan" in names:
+    if "web" in names:  # a web app, started and stopped
+        asyncio.run(pass_through(names["web"].router.lifespan_context, names["web"]))
+    elif "lifespan" in names:
         asyncio.run(pass_through(names["lifespan"]))
     app = names["app"]
     if not isinstance(app, Faultline):

@@ -30,6 +30,8 @@ url = URL.create(
     "postgresql+psycopg", username=str(parts["user"]), database=str(parts["dbname"]),
     query={"host": str(parts["host"]), "port": str(parts["port"])},
 )  # fmt: skip
+async_url = url.set(drivername="postgresql+asyncpg")
+pg_url = f"postgresql://{parts['user']}@/{parts['dbname']}?host={parts['host']}&port={parts['port']}"
 conn = Connection.connect(dsn, autocommit=True)
 conn.execute("create table if not exists orders (id bigint primary key, paid boolean not null default false)")
 conn.execute("create table if not exists payments (job_id bigint, token bigint, amount numeric)")

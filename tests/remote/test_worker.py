@@ -179,7 +179,7 @@ def test_a_cancelled_job_stops_its_handler(store, served):
             stopped.set()
 
     job = enqueue(store, task="nap")
-    with working(served, nap, config=short()):
+    with working(served, nap, config=short(lease_for=timedelta(seconds=6))):
         eventually(lambda: state_of(store, job) == "running")
         store.run(calls.cancel(job))
         assert stopped.wait(30)

@@ -35,7 +35,7 @@ def test_a_cancelled_job_stops_at_the_next_beat_and_commits_nothing(database, st
 
     job = enqueue(store, task="work")
 
-    with working(database, work, config=short()):
+    with working(database, work, config=quick()):
         eventually(lambda: state_of(store, job) == "running")
         store.run(calls.cancel(job, "no longer wanted"))
         assert ended.wait(30)
@@ -57,7 +57,7 @@ def test_a_cancelled_job_in_a_thread_finds_itself_lost(database, store):
 
     job = enqueue(store, task="work")
 
-    with working(database, work, config=short()) as worker:
+    with working(database, work, config=quick()) as worker:
         eventually(lambda: seen)
         attempt = attempt_of(worker, job)
         store.run(calls.cancel(job))
@@ -79,7 +79,7 @@ def test_a_taken_job_is_stopped_and_says_nothing_more(database, store):
 
     job = enqueue(store, task="work")
 
-    with working(database, work, config=short(), watchdog=False):
+    with working(database, work, config=quick(), watchdog=False):
         eventually(lambda: state_of(store, job) == "running")
         steal(database, job)
         execute(database, "update faultline.active set lease_until = faultline.now() + interval '1 hour'")

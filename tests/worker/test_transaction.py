@@ -17,8 +17,19 @@ from faultline.job import Job
 from faultline.outcome import Cancel, Dead, Snooze
 from faultline.store import calls
 from tests.support import TAKE_OVER, enqueue, new_job, outcomes, state_of
-from tests.worker.harness import InProcess, drain, eventually, execute, quick, rows, short, working
+from tests.worker.harness import (
+    InProcess,
+    attempt_of,
+    drain,
+    eventually,
+    execute,
+    quick,
+    rows,
+    short,
+    working,
+)
 
+COMMITTING = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 INSERT = "insert into effects (job_id, token, said) values (%s, %s, %s)"
 
 
@@ -344,14 +355,18 @@ def test_many_threads_may_commit_at_once(database, store):
 
 def test_cancelled_while_it_commits_a_job_gets_the_databases_answer(database, store, writing):
     """A timeout that falls into the commit does not cut it short: it is answered, and it happens once."""
-    job = enqueue(store, task="write", timeout=timedelta(seconds=0.6))
+    job = enqueue(store, task="write")
     blocker = psycopg.connect(database)
 
     def lock_the_row(running: Job, _: Any) -> None:
         blocker.execute("select from faultline.active where id = %s for update", [running.id])
-        threading.Timer(1.2, blocker.rollback).start()
 
-    with working(database, writing(lock_the_row), config=short(), watchdog=False):
+    with working(database, writing(lock_the_row), watchdog=False) as worker:
+        eventually(lambda: rows(database, COMMITTING))
+        attempt = attempt_of(worker, job)
+        attempt.timeout_at = 0.0
+        eventually(lambda: attempt.stopping == "timeout")
+        blocker.rollback()
         eventually(lambda: outcomes(store, job))
 
     blocker.close()

@@ -8,7 +8,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from faultline.errors import SchemaTooNew
+from faultline.errors import OutOfBounds, SchemaTooNew
 from faultline.store.driver import handshake
 from faultline.store.driver.connect import connect
 from faultline.store.driver.sqlstate import named_errors
@@ -130,9 +130,15 @@ def check(dsn: str) -> SchemaState:
         return _standing(conn)
 
 
-def script() -> str:
-    """The whole installation as one SQL script, for teams that run their own migrations."""
-    return f"begin;\nselect pg_advisory_xact_lock({LOCK});\n{_script(NOTHING)}\ncommit;\n"
+def script(since: int = 0) -> str:
+    """The installation as one SQL script, for teams that run their own migrations.
+
+    With `since`, the number of the schema that is there: what is newer, and all functions.
+    """
+    if not 0 <= since <= LATEST:
+        raise OutOfBounds(f"this program knows the schemas 1 to {LATEST}, and 0 for none; got {since}")
+    before = SchemaState(since, tuple(step for step in migrations() if step.number > since), True)
+    return f"begin;\nselect pg_advisory_xact_lock({LOCK});\n{_script(before)}\ncommit;\n"
 
 
 def _standing(conn: psycopg.Connection[Any]) -> SchemaState:

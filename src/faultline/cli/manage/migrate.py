@@ -6,6 +6,7 @@ from faultline.bounds import counted
 from faultline.cli.exit_codes import CHECK_FAILED
 from faultline.cli.options import Command, told
 from faultline.cli.terminal import Terminal
+from faultline.errors import ConfigError
 from faultline.store import migrate
 from faultline.store.migrate import SchemaState
 from faultline.store.sql_files import LATEST
@@ -16,14 +17,23 @@ from faultline.store.sql_files import LATEST
 @click.option(
     "--sql", is_flag=True, help="Print the whole installation as one SQL script; no database needed."
 )
+@click.option(
+    "--since",
+    type=int,
+    default=0,
+    metavar="NUMBER",
+    help="With --sql: only what is newer than this schema, and all functions; --check tells the number.",
+)
 @told
-def command(terminal: Terminal, check: bool, sql: bool) -> int:
+def command(terminal: Terminal, check: bool, sql: bool, since: int) -> int:
     """Install Faultline in a database, or bring it to this version.
 
     One transaction: killed half way it leaves nothing behind. Safe to repeat, and to run twice at once.
     """
+    if since and not sql:
+        raise ConfigError("--since is for --sql; a database tells its own number to `faultline migrate`")
     if sql:
-        click.echo(migrate.script(), nl=False)
+        click.echo(migrate.script(since), nl=False)
         return 0
     dsn = terminal.settings().require_dsn()
     standing = migrate.check(dsn) if check else migrate.migrate(dsn)
