@@ -6,7 +6,11 @@ import time
 from datetime import timedelta
 from typing import Any
 
+import psycopg
+from django.db import connection
+
 from faultline import Dead, Snooze
+from faultline.integrations.django.conf import dsn_of
 from faultline.integrations.django.task_backend.interface import task
 from tests.integrations.django.shop.models import Order, Payment
 
@@ -94,3 +98,17 @@ def greet(name: str) -> str:
 @task
 def charge(order_id: int) -> int:
     return int(Order.objects.filter(pk=order_id).update(paid=True))
+
+
+@task(transaction=True, takes_context=True)
+def pay_and_be_cancelled(context: Any, order: int) -> None:
+    """Another takes the job away between the task's rows and its success."""
+    Payment.objects.create(order=order)
+    with psycopg.connect(dsn_of("default"), autocommit=True) as other:
+        other.execute("select faultline.cancel(%s, 'withdrawn')", [context.job.id])
+
+
+@task(max_attempts=1)
+def break_connection() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_terminate_backend(pg_backend_pid())")
