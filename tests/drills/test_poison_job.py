@@ -33,6 +33,28 @@ DAMAGES = [
 ]
 
 
+GIVEN_BACK = """
+insert into faultline.ledger
+select (jsonb_populate_record(entry, jsonb_build_object(
+         'token', entry.token + more, 'slot', entry.token + more, 'outcome', 'released', 'error', null))).*
+from faultline.ledger as entry
+cross join generate_series(1000001, 1000005) as more
+where entry.job_id = %s and entry.outcome = 'expired'
+"""
+
+
+def test_leases_that_were_given_back_are_no_loop(scene):
+    """On a busy machine a worker gives back what it could not begin or renew in time; no attempt is counted."""
+    db = scene.conn
+    about = {"job": scene.job, "jobs": scene.jobs}
+
+    with db.transaction(force_rollback=True):
+        db.execute(GIVEN_BACK, [scene.job])
+        verdict = judge(db, "poison_job", **about)
+
+    assert verdict.kept, verdict
+
+
 def test_the_verdict_sees_what_is_broken(scene):
     db = scene.conn
     about = {"job": scene.job, "jobs": scene.jobs}
