@@ -18,8 +18,7 @@ from tests.worker import children_app as shop
 from tests.worker.harness import attempt_of, eventually, execute, is_alive, quick, rows, working
 from tests.worker.harness import children as processes_of
 
-LEASED = quick(lease_for=timedelta(seconds=3))
-LEASED_ONE = quick(lease_for=timedelta(seconds=3), jobs_max=1)
+ONE = quick(jobs_max=1)
 FAULTLINE = (sys.executable, "-m", "faultline")
 OPTIONS = ("--children", "2", "--lease", "1s", "--grace", "20s")
 OPEN = "select from pg_stat_activity where datname = current_database() and state = 'idle in transaction'"
@@ -52,7 +51,7 @@ def test_at_its_deadline_a_handler_is_killed_and_its_attempt_has_failed(database
 def test_a_lost_lease_kills_the_handler(database, store):
     job = enqueue(store, task="spin")
 
-    with working(database, *shop.app.registry, config=LEASED, watchdog=False):
+    with working(database, *shop.app.registry, watchdog=False):
         pid = pid_of(database, job)
         execute(database, TAKE_OVER, job)
         eventually(lambda: not is_alive(pid))
@@ -64,7 +63,7 @@ def test_a_lost_lease_kills_the_handler(database, store):
 def test_a_cancelled_job_is_killed(database, store):
     job = enqueue(store, task="spin")
 
-    with working(database, *shop.app.registry, config=LEASED):
+    with working(database, *shop.app.registry):
         pid = pid_of(database, job)
         store.run(calls.cancel(job, "not wanted"))
         eventually(lambda: not is_alive(pid))
@@ -98,7 +97,7 @@ def test_within_the_grace_a_handler_may_finish(database, store):
 def test_what_the_handler_has_started_is_killed_with_it(database, store):
     job = enqueue(store, task="family")
 
-    with working(database, *shop.app.registry, config=LEASED):
+    with working(database, *shop.app.registry):
         eventually(lambda: len(notes(database, job)) == 2)
         pids = [int(said) for said in notes(database, job)]
         assert all(is_alive(pid) for pid in pids)
@@ -191,7 +190,7 @@ def test_a_handler_that_looks_at_job_lost_ends_by_itself_and_keeps_its_process(d
     monkeypatch.setattr(child_handle, "STOP_WAIT", 30.0)
     job = enqueue(store, task="polite")
 
-    with working(database, *shop.app.registry, config=LEASED_ONE):
+    with working(database, *shop.app.registry, config=ONE):
         pid = pid_of(database, job)
         store.run(calls.cancel(job))
         eventually(lambda: "lost: True" in notes(database, job))
@@ -205,7 +204,7 @@ def test_an_async_handler_is_cancelled_before_it_is_killed(database, store, monk
     monkeypatch.setattr(child_handle, "STOP_WAIT", 30.0)
     job = enqueue(store, task="polite_async")
 
-    with working(database, *shop.app.registry, config=LEASED_ONE):
+    with working(database, *shop.app.registry, config=ONE):
         pid = pid_of(database, job)
         store.run(calls.cancel(job))
         eventually(lambda: "cancelled" in notes(database, job))
@@ -288,7 +287,7 @@ def test_a_frozen_worker_loses_the_job_and_its_child_cannot_commit(database, sto
     for one in family:
         os.kill(one, signal.SIGSTOP)
     try:
-        with working(database, *shop.app.registry, config=LEASED):
+        with working(database, *shop.app.registry):
             eventually(lambda: state_of(store, job) == "succeeded")
             assert is_alive(pid)
             assert rows(database, OPEN)
