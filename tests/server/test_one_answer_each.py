@@ -84,8 +84,12 @@ def statuses(said):
 
 
 def jobs(service, key, task):
-    found = service.client(key.decode()).get("/api/v1/jobs", params={"task": task}).json()["jobs"]
-    return len(found)
+    """How many jobs of a task there are. A server that is busy is asked again, as it says."""
+    client, give_up_at = service.client(key.decode()), time.monotonic() + 60
+    while (found := client.get("/api/v1/jobs", params={"task": task})).status_code == 503:
+        assert time.monotonic() < give_up_at, found.text
+        time.sleep(1)
+    return len(found.json()["jobs"])
 
 
 def errors(caplog):
