@@ -1,5 +1,6 @@
 """Store and AsyncStore: run a Call over a connection pool, or over the caller's own connection."""
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import (
@@ -10,7 +11,7 @@ from contextlib import (
     suppress,
 )
 from functools import partial
-from threading import Lock
+from threading import Lock, Timer
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -36,6 +37,7 @@ from faultline.store.driver.connect import (
 )
 from faultline.store.driver.loaders import register_raw_types
 from faultline.store.driver.resetting import (
+    IDLE_SECONDS,
     ConnectionsBeingReset,
     read_the_rest,
     read_what_came,
@@ -80,6 +82,7 @@ class Store:
         self._opening = Lock()
         self._left = LastLeft()
         self._being_reset: ConnectionsBeingReset[SyncPqConnection] = ConnectionsBeingReset()
+        self._sweeper: Timer | None = None
 
     def run(self, call: Call[T], hint: Call[Any] | None = None) -> T:
         """Run one call in its own transaction; a hint, if given, directly after its commit.
@@ -172,18 +175,40 @@ class Store:
         """
         pool, conn.lender = conn.lender, None
         if self._left.leave_with(conn):
+            if reset is not None:
+                conn.close()
             for other in self._being_reset.take_all():
                 other.close()
                 pool.putconn(other)
             pool.drain()  # the other connections belong to the same server
         elif reset is not None and pool is self._pool and start_reset(conn, reset):
-            if not _has_waiting(pool):
+            if not self._being_reset.borrowers:
                 self._being_reset.add(conn)
+                self._look_for_idle_ones()
                 return
             self._read_reset(conn)
         elif reset is not None:
             conn.close()
         pool.putconn(conn)
+
+    def _look_for_idle_ones(self) -> None:
+        """In a thread, a while from now."""
+        if self._sweeper is None:
+            self._sweeper = Timer(IDLE_SECONDS, self._sweep)
+            self._sweeper.daemon = True
+            self._sweeper.start()
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        while (conn := self._being_reset.take_idle()) is not None:
+            pool = self._pool
+            if pool is None:
+                conn.close()
+            else:
+                self._is_usable(conn)
+                pool.putconn(conn)
+        if self._being_reset:
+            self._look_for_idle_ones()
 
     @staticmethod
     def _read_reset(conn: SyncPqConnection) -> bool:
@@ -226,7 +251,8 @@ class Store:
                     return conn
                 pool.putconn(conn)
             try:
-                return pool.getconn(POOL_TRY_SECONDS)
+                with self._being_reset.another():
+                    return pool.getconn(POOL_TRY_SECONDS)
             except PoolTimeout:
                 if monotonic() >= until:
                     raise PoolTimeout(_none_came_free(wait)) from None
@@ -261,6 +287,8 @@ class Store:
     def close(self) -> None:
         with self._opening:
             if self._pool is not None:
+                if self._sweeper is not None:
+                    self._sweeper.cancel()
                 for conn in self._being_reset.take_all():
                     conn.close()
                     self._pool.putconn(conn)
@@ -289,6 +317,7 @@ class AsyncStore:
         self._turns = turns
         self._left = LastLeft()
         self._being_reset: ConnectionsBeingReset[AsyncPqConnection] = ConnectionsBeingReset()
+        self._sweeper: asyncio.Task[None] | None = None
 
     @property
     def listens(self) -> bool:
@@ -398,13 +427,16 @@ class AsyncStore:
         pool, conn.lender = conn.lender, None
         try:
             if self._left.leave_with(conn):
+                if reset is not None:
+                    await conn.close()
                 for other in self._being_reset.take_all():
                     await other.close()
                     await pool.putconn(other)
                 await pool.drain()
             elif reset is not None and pool is self._pool and start_reset(conn, reset):
-                if not _has_waiting(pool):
+                if not self._being_reset.borrowers:
                     self._being_reset.add(conn)
+                    self._look_for_idle_ones()
                     return
                 await self._read_reset(conn)
             elif reset is not None:
@@ -413,6 +445,19 @@ class AsyncStore:
             await pool.putconn(conn)
             raise
         await pool.putconn(conn)
+
+    def _look_for_idle_ones(self) -> None:
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        while self._being_reset:
+            await asyncio.sleep(IDLE_SECONDS)
+            while (conn := self._being_reset.take_idle()) is not None:
+                await self._is_usable(conn)
+                if self._pool is not None:
+                    await self._pool.putconn(conn)
+        self._sweeper = None
 
     @staticmethod
     async def _read_reset(conn: AsyncPqConnection) -> bool:
@@ -462,7 +507,8 @@ class AsyncStore:
                 if is_usable:
                     return conn
             try:
-                return await pool.getconn(POOL_TRY_SECONDS)
+                with self._being_reset.another():
+                    return await pool.getconn(POOL_TRY_SECONDS)
             except PoolTimeout:
                 if monotonic() >= until:
                     raise PoolTimeout(_none_came_free(wait)) from None
@@ -491,6 +537,9 @@ class AsyncStore:
     async def close(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
+            if self._sweeper is not None:
+                self._sweeper.cancel()
+                self._sweeper = None
             for conn in self._being_reset.take_all():
                 await conn.close()
                 await pool.putconn(conn)
@@ -517,11 +566,6 @@ def _in_use(
     stats = pool.get_stats()
     size = stats.get("pool_size", 0)
     return size, size - stats.get("pool_available", 0) - len(being_reset)
-
-
-def _has_waiting(pool: Any) -> bool:
-    """Whether a borrower waits in the pool, and so does not look at the connections beside it."""
-    return bool(pool.get_stats().get("requests_waiting", 0))
 
 
 def _ask_for_the_reply(conn: Connection[Any] | AsyncConnection[Any]) -> None:

@@ -1,6 +1,9 @@
 """Sessions that are made as new while nobody waits: the reply is read by the next borrower."""
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from psycopg import AsyncConnection, Connection, Error
@@ -10,6 +13,8 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn
 
 C = TypeVar("C", bound="Connection[Any] | AsyncConnection[Any]")
+
+IDLE_SECONDS = 60.0
 
 _DONE = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
@@ -21,20 +26,42 @@ class ConnectionsBeingReset(Generic[C]):
     """
 
     def __init__(self) -> None:
-        self._conns: deque[C] = deque()
+        self._conns: deque[tuple[float, C]] = deque()
+        self.borrowers: list[None] = []
+        """One for each that asks the pool, and so does not look here. A list, since threads share it."""
 
     def __len__(self) -> int:
         return len(self._conns)
 
+    @contextmanager
+    def another(self) -> Iterator[None]:
+        """While a borrower asks the pool for another one."""
+        self.borrowers.append(None)
+        try:
+            yield
+        finally:
+            self.borrowers.pop()
+
     def add(self, conn: C) -> None:
-        self._conns.append(conn)
+        self._conns.append((monotonic(), conn))
 
     def take(self) -> C | None:
         """The one that was reset first: its reply is there most likely."""
         try:
-            return self._conns.popleft()
+            return self._conns.popleft()[1]
         except IndexError:  # another thread took the last one
             return None
+
+    def take_idle(self) -> C | None:
+        """One that nobody has wanted for a while: it goes back to the pool, which closes idle connections."""
+        try:
+            since, conn = self._conns.popleft()
+        except IndexError:
+            return None
+        if monotonic() - since < IDLE_SECONDS:
+            self._conns.appendleft((since, conn))
+            return None
+        return conn
 
     def take_all(self) -> list[C]:
         taken = []

@@ -71,7 +71,7 @@ class WorkTransaction(TransactionBase):
         check_loop(None)
         self._begin()
         if self._conn.has_turned:  # told with the reply to BEGIN: another session may find the primary
-            self._conn.rollback()
+            self._roll_back()
             self._give_back()
             self._begin()
         try:
@@ -218,7 +218,7 @@ class WorkTransaction(TransactionBase):
         check_loop(self._pools.loop)
         await self._abegin()
         if self._conn.has_turned:
-            await self._conn.rollback()
+            await self._aroll_back()
             await self._agive_back()
             await self._abegin()
         try:
