@@ -17,7 +17,7 @@ FAIL = b"reset all; select 1 / 0; reset all"
 
 
 def locks(dsn: str) -> int:
-    return rows(dsn, "select count(*) from pg_locks where locktype = 'advisory' and objid = 7")[0][0]
+    return int(rows(dsn, "select count(*) from pg_locks where locktype = 'advisory' and objid = 7")[0][0])
 
 
 @pytest.fixture

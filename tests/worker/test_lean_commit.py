@@ -19,6 +19,10 @@ LOCK = "select pg_advisory_lock(8)"
 LOCKS = "select count(*) from pg_locks where locktype = 'advisory' and objid = 8"
 
 
+def given(job: Job, statement: str) -> list[int] | None:
+    return [job.id, job.token] if "%s" in statement else None
+
+
 @pytest.fixture(params=["async", "thread"])
 def block(request: pytest.FixtureRequest) -> Any:
     """A handler that runs statements in its block, and something behind it."""
@@ -27,13 +31,13 @@ def block(request: pytest.FixtureRequest) -> Any:
         async def in_loop(job: Job) -> None:
             async with job.complete(result="done") as conn:
                 for statement in statements:
-                    await conn.execute(statement, [job.id, job.token] if "%s" in statement else None)
+                    await conn.execute(statement, given(job, statement), prepare=False)
             await asyncio.to_thread(after, job)
 
         def in_thread(job: Job) -> None:
             with job.complete(result="done") as conn:
                 for statement in statements:
-                    conn.execute(statement, [job.id, job.token] if "%s" in statement else None)
+                    conn.execute(statement, given(job, statement), prepare=False)
             after(job)
 
         handler = in_loop if request.param == "async" else in_thread
@@ -100,7 +104,7 @@ def test_an_error_at_the_commit_leaves_neither_rows_nor_success_and_the_next_blo
 
 
 def test_a_session_that_forgot_its_statements_in_the_block_still_completes(database, store, block):
-    """After a rolled back savepoint the driver has the session forget all of them."""
+    """After a rolled back savepoint the driver has it forget all of them: the completing call has no name."""
     jobs = [enqueue(store, task="write") for _ in range(8)]
     drain(database, block(INSERT, "deallocate all"), config=ONE)
     assert [outcomes(store, job) for job in jobs] == [["succeeded"]] * 8
