@@ -268,7 +268,7 @@ MUTANTS = (
     ),
     Mutant(
         "a session is lent before the reply to its reset is read", "G13",
-        "tests/worker/test_session_resets.py::test_a_session_that_could_not_be_reset_is_not_lent_again",
+        "tests/store/test_session_resets.py::test_a_session_that_could_not_be_reset_is_not_lent_again",
         (Patch("store/driver/resetting.py", "        if result.status not in _DONE:\n            return False\n", ""), Patch("store/driver/resetting.py", "return all(result.status in _DONE for result in results)", "return True")),
     ),
     Mutant(

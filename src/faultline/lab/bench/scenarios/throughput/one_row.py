@@ -68,7 +68,7 @@ SCENARIO = BenchScenario(
     name="one-row",
     summary="handlers that insert one row and complete with it, beside insert and commit of psycopg alone",
     full=OneRowSize(),
-    quick=OneRowSize(jobs=100, warm_up=20, rounds=1),
+    quick=OneRowSize(jobs=400, warm_up=20, rounds=1),
     cases=cases,
     columns=(
         "case jobs_per_second raw_rows_per_second of_raw client_cpu_us_per_job raw_client_cpu_us_per_row "
