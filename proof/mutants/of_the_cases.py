@@ -264,17 +264,19 @@ MUTANTS = (
     Mutant(
         "a session is lent on as it was left", "G13",
         f"{BLOCK}::test_x13_what_a_handler_leaves_in_its_session_the_next_one_does_not_find",
-        (
-            worker("transactions/transaction", "                await self._conn.execute(AS_NEW, prepare=False)\n", "                pass\n"),
-            worker("transactions/transaction", "                self._conn.execute(AS_NEW, prepare=False)\n", "                pass\n"),
-        ),
+        (worker("transactions/transaction", "AS_NEW = b\"reset session authorization; reset all; unlisten *; select pg_advisory_unlock_all(); discard temp;\"", "AS_NEW = b\"select 1\""),),
+    ),
+    Mutant(
+        "a session is lent before the reply to its reset is read", "G13",
+        "tests/store/test_session_resets.py::test_a_session_that_could_not_be_reset_is_not_lent_again",
+        (Patch("store/driver/resetting.py", "        if result.status not in _DONE:\n            return False\n", ""), Patch("store/driver/resetting.py", "return all(result.status in _DONE for result in results)", "return True")),
     ),
     Mutant(
         "a commit is believed before it is answered", "G3",
         f"{BLOCK}::test_x14_a_constraint_that_fails_at_the_commit_leaves_neither_rows_nor_success",
         (
-            worker("transactions/transaction", "            await self._acomplete()\n", "            await self._acomplete()\n            self._attempt.phase = AttemptPhase.COMMITTED\n"),
-            worker("transactions/transaction", "            self._complete()\n", "            self._complete()\n            self._attempt.phase = AttemptPhase.COMMITTED\n"),
+            worker("transactions/transaction", "            await self._acomplete()\n", "            self._attempt.phase = AttemptPhase.COMMITTED\n            await self._acomplete()\n"),
+            worker("transactions/transaction", "            self._complete()\n", "            self._attempt.phase = AttemptPhase.COMMITTED\n            self._complete()\n"),
         ),
     ),
     Mutant(

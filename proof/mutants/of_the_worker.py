@@ -184,16 +184,7 @@ MUTANTS = (
     Mutant(
         "job.complete commits without its job", "G3",
         f"{TRANSACTION}::test_rows_success_and_ledger_appear_together",
-        (
-            worker(
-                "transactions/transaction",
-                "            await AsyncStore.run_in(self._conn, self._last_call())\n", "",
-            ),
-            worker(
-                "transactions/transaction",
-                "            Store.run_in(self._conn, self._last_call())\n", "",
-            ),
-        ),
+        (worker("transactions/transaction_base", "return calls.complete(self._attempt.lease, self._result)", "return calls.fence(self._attempt.lease)"),),
     ),
     Mutant(
         "job.complete has no fence at REPEATABLE READ", "G4",
@@ -312,7 +303,7 @@ MUTANTS = (
     Mutant(
         "behind a pooler a handler's SET reaches the next client", "G3",
         "tests/worker/test_pooler.py::test_what_a_handler_set_ends_with_its_transaction_where_sessions_are_shared",
-        (worker("transactions/transaction", 'AS_NEW_INSIDE = f"set constraints all immediate; {AS_NEW}"', 'AS_NEW_INSIDE = "select 1"'),),
+        (worker("transactions/transaction", 'AS_NEW_INSIDE = b"set constraints all immediate; " + AS_NEW', 'AS_NEW_INSIDE = b"select 1"'),),
     ),
     Mutant(
         "an outage is a failed attempt", "G10",

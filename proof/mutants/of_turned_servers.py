@@ -42,13 +42,13 @@ MUTANTS = (
     Mutant(
         "sessions of a server that turned read-only are lent again", "G10",
         f"{POOLS}::test_a_call_goes_on_to_the_server_that_takes_writes",
-        (store("pool", "                pool.drain()  # the other connections belong to the same server\n", "                pass\n"), LENT),
+        (store("pool", "            pool.drain()  # the other connections belong to the same server\n", "            pass\n"), LENT),
         red_by=("ReadOnlyServer",),
     ),
     Mutant(
         "sessions of a server that turned read-only are lent again in the loop", "G10",
         f"{POOLS}::test_a_call_goes_on_to_the_server_that_takes_writes",
-        (store("pool", "                        await pool.drain()\n", "                        pass\n"), LENT_IN_THE_LOOP),
+        (store("pool", "                await pool.drain()\n", "                pass\n"), LENT_IN_THE_LOOP),
         red_by=("ReadOnlyServer",),
     ),
     Mutant(

@@ -4,15 +4,17 @@ import asyncio
 import contextlib
 import gc
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
 
 COLLECT_AFTER: Final = 20_000
 """Objects made and kept before the collector searches for cycles: a worker holds a few thousand at any time,
 and almost none of them is in one. Python's own 700 would start 60 useless searches a second."""
 
 
-def run(work: Coroutine[Any, Any, int]) -> int:
-    """Run to the end; answers the exit code."""
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; answers what it returned."""
     with _few_collections(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(work)
 

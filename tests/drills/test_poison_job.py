@@ -44,7 +44,7 @@ where entry.job_id = %s and entry.outcome = 'expired'
 
 
 def test_leases_that_were_given_back_are_no_loop(scene):
-    """On a busy machine a worker gives back what it could not begin or renew in time; no attempt is counted."""
+    """A busy worker gives back what it could not begin or renew in time; no attempt is counted."""
     db = scene.conn
     about = {"job": scene.job, "jobs": scene.jobs}
 

@@ -138,6 +138,8 @@ def test_every_error_of_ours_has_a_kind_of_problem():
         errors.TransactionEnded, errors.JobEnded, errors.JobDead, errors.JobCancelled,
         errors.WorkersKeepDying, errors.SyncInAsync, errors.EmbeddedError, errors.NoPostgres,
         errors.ServerFailed, errors.NoDatabase, errors.ResultNotKept, errors.FaultlineError,
+        errors.NotInTransaction, errors.InSavepoint, errors.TransactionConflict, errors.NotCommitted,
+        errors.ResourceFailed, errors.WorkerEnded,
     }  # fmt: skip
     """Raised in workers, at start or in the client: no request meets them."""
     ours = {one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, FaultlineError)}

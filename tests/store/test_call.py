@@ -28,7 +28,7 @@ SAMPLES = {
     "lease": timedelta(seconds=15), "leases": [LEASE],
     "results": ["null"], "errors": ["boom"], "delays": [timedelta(0)],
     "result": "null", "error": "boom", "delay": timedelta(0), "reason": "because",
-    "queue": "default", "queues": ["default"], "max_jobs": 1, "bytes_max": 1, "key_name": "k",
+    "savepoint": False, "queue": "default", "queues": ["default"], "max_jobs": 1, "bytes_max": 1, "key_name": "k",
     "except_tasks": ["t"], "tasks": ["t"], "claim": UUID(int=1), "worker": 1,
     "timeout": timedelta(hours=1), "resend": False, "tick": timedelta(seconds=1), "most": 1, "job_id": 1,
     "confirmed": False,

@@ -25,6 +25,9 @@ TRANSACTIONS = (
     " (select xmin from effects union all select xmin from faultline.ledger) as written"
 )
 WAITING = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+STUCK = (
+    "from pg_stat_activity where datname = current_database() and query like '%faultline.complete(job_id%'"
+)
 
 
 def effects(dsn: str) -> list[str]:
@@ -169,6 +172,7 @@ def test_a_deadline_that_falls_into_the_commit_does_not_cut_it_short(database, s
 
 
 def test_a_commit_that_is_never_answered_is_given_up_and_the_rows_are_asked(database, store, monkeypatch):
+    """Its COMMIT was sent with the completing call: the server carries both out, and nobody hears it."""
     monkeypatch.setattr(child_handle, "COMMIT_WAIT", 1.0)
     job = enqueue(store, task="write")
     with working(database, *shop.app.registry) as worker:
@@ -176,6 +180,23 @@ def test_a_commit_that_is_never_answered_is_given_up_and_the_rows_are_asked(data
             attempt_of(worker, job).timeout_at = 0.0
             eventually(lambda: not is_alive(pid))
             assert state_of(store, job) == "running"
+            blocker.rollback()
+        eventually(lambda: outcomes(store, job))
+
+    assert outcomes(store, job) == ["succeeded"]
+    assert effects(database) == ["written"]
+
+
+def test_a_commit_that_is_never_answered_and_ends_with_its_session_has_failed(database, store, monkeypatch):
+    monkeypatch.setattr(child_handle, "COMMIT_WAIT", 1.0)
+    job = enqueue(store, task="write")
+    with working(database, *shop.app.registry) as worker:
+        with stuck_in_its_commit(database, job) as (pid, blocker):
+            attempt_of(worker, job).timeout_at = 0.0
+            eventually(lambda: not is_alive(pid))
+            assert state_of(store, job) == "running"
+            assert rows(database, f"select pg_terminate_backend(pid) {STUCK} and pid <> pg_backend_pid()")
+            eventually(lambda: not rows(database, f"select {STUCK} and pid <> pg_backend_pid()"))
             blocker.rollback()
         eventually(lambda: outcomes(store, job))
 

@@ -1,23 +1,26 @@
 """Loaded by each process of a sabotaged drill as it starts: breaks the worker as FAULTLINE_MUTANT says."""
 
 import os
-from contextlib import nullcontext
 from typing import Any
 
 
 def effects_apart() -> None:
     """job.complete lends a connection that commits every statement by itself."""
+    from faultline.store.pool import Store
     from faultline.worker.transactions.transaction import WorkTransaction
 
     enter = WorkTransaction.__enter__
 
     def without_a_block(self: WorkTransaction) -> Any:
         conn = enter(self)
-        self._block.__exit__(None, None, None)
-        self._block = nullcontext()
+        self._conn.execute("commit")
         return conn
 
+    def complete_alone(self: WorkTransaction) -> None:
+        Store.run_in(self._conn, self._last_call())
+
     WorkTransaction.__enter__ = without_a_block  # type: ignore[method-assign]
+    WorkTransaction._complete = complete_alone  # type: ignore[method-assign]
 
 
 def two_at_once() -> None:

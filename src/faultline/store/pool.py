@@ -1,5 +1,6 @@
 """Store and AsyncStore: run a Call over a connection pool, or over the caller's own connection."""
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import (
@@ -10,7 +11,7 @@ from contextlib import (
     suppress,
 )
 from functools import partial
-from threading import Lock
+from threading import Lock, Timer
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -35,6 +36,13 @@ from faultline.store.driver.connect import (
     conninfo,
 )
 from faultline.store.driver.loaders import register_raw_types
+from faultline.store.driver.resetting import (
+    IDLE_SECONDS,
+    ConnectionsBeingReset,
+    read_the_rest,
+    read_what_came,
+    start_reset,
+)
 from faultline.store.driver.sqlstate import named_errors, was_swapped
 from faultline.store.servers.read_only import LastLeft, refused_by_server
 from faultline.telemetry.pool_logs import pool_name
@@ -73,6 +81,8 @@ class Store:
         self._pool: ConnectionPool[SyncPqConnection] | None = None
         self._opening = Lock()
         self._left = LastLeft()
+        self._being_reset: ConnectionsBeingReset[SyncPqConnection] = ConnectionsBeingReset()
+        self._sweeper: Timer | None = None
 
     def run(self, call: Call[T], hint: Call[Any] | None = None) -> T:
         """Run one call in its own transaction; a hint, if given, directly after its commit.
@@ -141,18 +151,79 @@ class Store:
 
     @contextmanager
     def _borrowed(self, wait: float) -> Iterator[SyncPqConnection]:
-        pool = self._open()
-        with named_errors():
-            conn = self._lend(pool, wait)
+        conn = self.borrow(wait)
         try:
             yield conn
         except BaseException as error:
             conn.refuses_writes |= refused_by_server(error)
             raise
         finally:
-            if self._left.leave_with(conn):
-                pool.drain()  # the other connections belong to the same server
-            pool.putconn(conn)
+            self.give_back(conn)
+
+    def borrow(self, wait: float = POOL_WAIT_SECONDS) -> SyncPqConnection:
+        """The same without a block: `give_back` ends it."""
+        pool = self._open()
+        with named_errors():
+            conn = self._lend(pool, wait)
+        conn.lender = pool
+        return conn
+
+    def give_back(self, conn: SyncPqConnection, reset: bytes | None = None) -> None:
+        """Return a connection, whose session is first made as new by the statements of `reset`, if given.
+
+        Nobody waits for their reply: the next borrower reads it first.
+        """
+        pool, conn.lender = conn.lender, None
+        if self._left.leave_with(conn):
+            if reset is not None:
+                conn.close()
+            for other in self._being_reset.take_all():
+                other.close()
+                pool.putconn(other)
+            pool.drain()  # the other connections belong to the same server
+        elif reset is not None and pool is self._pool and start_reset(conn, reset):
+            if not self._being_reset.borrowers:
+                self._being_reset.add(conn)
+                self._look_for_idle_ones()
+                return
+            self._read_reset(conn)
+        elif reset is not None:
+            conn.close()
+        pool.putconn(conn)
+
+    def _look_for_idle_ones(self) -> None:
+        """In a thread, a while from now."""
+        if self._sweeper is None:
+            self._sweeper = Timer(IDLE_SECONDS, self._sweep)
+            self._sweeper.daemon = True
+            self._sweeper.start()
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        while (conn := self._being_reset.take_idle()) is not None:
+            pool = self._pool
+            if pool is None:
+                conn.close()
+            else:
+                self._is_usable(conn)
+                pool.putconn(conn)
+        if self._being_reset:
+            self._look_for_idle_ones()
+
+    @staticmethod
+    def _read_reset(conn: SyncPqConnection) -> bool:
+        """Read the reply to a reset; False, and closed, if the session is not as new."""
+        is_as_new: bool | None = False
+        try:
+            is_as_new = read_what_came(conn.pgconn)
+            if is_as_new is None:
+                is_as_new = conn.wait(read_the_rest(conn.pgconn))
+        except psycopg.Error:
+            is_as_new = False
+        finally:
+            if not is_as_new:
+                conn.close()
+        return bool(is_as_new)
 
     @contextmanager
     def transaction(self) -> Iterator[SyncPqConnection]:
@@ -163,12 +234,25 @@ class Store:
                     yield conn
                     return
 
-    @staticmethod
-    def _lend(pool: ConnectionPool[SyncPqConnection], wait: float) -> SyncPqConnection:
+    def _is_usable(self, conn: SyncPqConnection) -> bool:
+        """What a pool looks at before it lends a connection, and the reply to the reset."""
+        try:
+            check_lent(self._left, conn)
+        except psycopg.Error:
+            conn.close()
+            return False
+        return self._read_reset(conn)
+
+    def _lend(self, pool: ConnectionPool[SyncPqConnection], wait: float) -> SyncPqConnection:
         until = monotonic() + wait
         while True:
+            while (conn := self._being_reset.take()) is not None:
+                if self._is_usable(conn):
+                    return conn
+                pool.putconn(conn)
             try:
-                return pool.getconn(POOL_TRY_SECONDS)
+                with self._being_reset.another():
+                    return pool.getconn(POOL_TRY_SECONDS)
             except PoolTimeout:
                 if monotonic() >= until:
                     raise PoolTimeout(_none_came_free(wait)) from None
@@ -198,11 +282,16 @@ class Store:
 
     def in_use(self) -> tuple[int, int]:
         """How many connections the pool has, and how many of them are lent."""
-        return _in_use(self._pool)
+        return _in_use(self._pool, self._being_reset)
 
     def close(self) -> None:
         with self._opening:
             if self._pool is not None:
+                if self._sweeper is not None:
+                    self._sweeper.cancel()
+                for conn in self._being_reset.take_all():
+                    conn.close()
+                    self._pool.putconn(conn)
                 self._pool.close()
                 self._pool = None
 
@@ -227,6 +316,8 @@ class AsyncStore:
         self._pool: AsyncConnectionPool[AsyncPqConnection] | None = None
         self._turns = turns
         self._left = LastLeft()
+        self._being_reset: ConnectionsBeingReset[AsyncPqConnection] = ConnectionsBeingReset()
+        self._sweeper: asyncio.Task[None] | None = None
 
     @property
     def listens(self) -> bool:
@@ -308,23 +399,80 @@ class AsyncStore:
     async def _borrowed(self, wait: float) -> AsyncIterator[AsyncPqConnection]:
         place = None if self._turns is None else await _place(self._turns)
         try:
-            pool = await self._open()
-            with named_errors():
-                conn = await self._lend(pool, wait)
+            conn = await self.borrow(wait)
             try:
                 yield conn
             except BaseException as error:
                 conn.refuses_writes |= refused_by_server(error)
                 raise
             finally:
-                try:
-                    if self._left.leave_with(conn):
-                        await pool.drain()
-                finally:
-                    await pool.putconn(conn)
+                await self.give_back(conn)
         finally:
             if place is not None:
                 place.give_back()
+
+    async def borrow(self, wait: float = POOL_WAIT_SECONDS) -> AsyncPqConnection:
+        """The same without a block, and without turns: `give_back` ends it."""
+        pool = await self._open()
+        with named_errors():
+            conn = await self._lend(pool, wait)
+        conn.lender = pool
+        return conn
+
+    async def give_back(self, conn: AsyncPqConnection, reset: bytes | None = None) -> None:
+        """Return a connection, whose session is first made as new by the statements of `reset`, if given.
+
+        Nobody waits for their reply: the next borrower reads it first.
+        """
+        pool, conn.lender = conn.lender, None
+        try:
+            if self._left.leave_with(conn):
+                if reset is not None:
+                    await conn.close()
+                for other in self._being_reset.take_all():
+                    await other.close()
+                    await pool.putconn(other)
+                await pool.drain()
+            elif reset is not None and pool is self._pool and start_reset(conn, reset):
+                if not self._being_reset.borrowers:
+                    self._being_reset.add(conn)
+                    self._look_for_idle_ones()
+                    return
+                await self._read_reset(conn)
+            elif reset is not None:
+                await conn.close()
+        except BaseException:
+            await pool.putconn(conn)
+            raise
+        await pool.putconn(conn)
+
+    def _look_for_idle_ones(self) -> None:
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        while self._being_reset:
+            await asyncio.sleep(IDLE_SECONDS)
+            while (conn := self._being_reset.take_idle()) is not None:
+                await self._is_usable(conn)
+                if self._pool is not None:
+                    await self._pool.putconn(conn)
+        self._sweeper = None
+
+    @staticmethod
+    async def _read_reset(conn: AsyncPqConnection) -> bool:
+        """Read the reply to a reset; False, and closed, if the session is not as new."""
+        is_as_new: bool | None = False
+        try:
+            is_as_new = read_what_came(conn.pgconn)
+            if is_as_new is None:
+                is_as_new = await conn.wait(read_the_rest(conn.pgconn))
+        except psycopg.Error:
+            is_as_new = False
+        finally:  # a job that is stopped just now must leave no connection half read
+            if not is_as_new:
+                await conn.close()
+        return bool(is_as_new)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncPqConnection]:
@@ -337,12 +485,30 @@ class AsyncStore:
                             yield conn
                             return
 
-    @staticmethod
-    async def _lend(pool: AsyncConnectionPool[AsyncPqConnection], wait: float) -> AsyncPqConnection:
+    async def _is_usable(self, conn: AsyncPqConnection) -> bool:
+        """What a pool looks at before it lends a connection, and the reply to the reset."""
+        try:
+            await acheck_lent(self._left, conn)
+        except psycopg.Error:
+            await conn.close()
+            return False
+        return await self._read_reset(conn)
+
+    async def _lend(self, pool: AsyncConnectionPool[AsyncPqConnection], wait: float) -> AsyncPqConnection:
         until = monotonic() + wait
         while True:
+            while (conn := self._being_reset.take()) is not None:
+                is_usable = False
+                try:
+                    is_usable = await self._is_usable(conn)
+                finally:
+                    if not is_usable:
+                        await pool.putconn(conn)
+                if is_usable:
+                    return conn
             try:
-                return await pool.getconn(POOL_TRY_SECONDS)
+                with self._being_reset.another():
+                    return await pool.getconn(POOL_TRY_SECONDS)
             except PoolTimeout:
                 if monotonic() >= until:
                     raise PoolTimeout(_none_came_free(wait)) from None
@@ -366,11 +532,17 @@ class AsyncStore:
 
     def in_use(self) -> tuple[int, int]:
         """How many connections the pool has, and how many of them are lent."""
-        return _in_use(self._pool)
+        return _in_use(self._pool, self._being_reset)
 
     async def close(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
+            if self._sweeper is not None:
+                self._sweeper.cancel()
+                self._sweeper = None
+            for conn in self._being_reset.take_all():
+                await conn.close()
+                await pool.putconn(conn)
             await pool.close()
 
 
@@ -386,12 +558,14 @@ def _options(prepare: bool) -> dict[str, Any]:
     return {"autocommit": True, "prepare_threshold": 2 if prepare else None}
 
 
-def _in_use(pool: ConnectionPool[Any] | AsyncConnectionPool[Any] | None) -> tuple[int, int]:
+def _in_use(
+    pool: ConnectionPool[Any] | AsyncConnectionPool[Any] | None, being_reset: ConnectionsBeingReset[Any]
+) -> tuple[int, int]:
     if pool is None:
         return 0, 0
     stats = pool.get_stats()
     size = stats.get("pool_size", 0)
-    return size, size - stats.get("pool_available", 0)
+    return size, size - stats.get("pool_available", 0) - len(being_reset)
 
 
 def _ask_for_the_reply(conn: Connection[Any] | AsyncConnection[Any]) -> None:

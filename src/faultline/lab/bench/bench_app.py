@@ -21,6 +21,8 @@ board = cache(StartTimes.of_this_process)
 FAILING_ONE_IN: Final = 10
 RETRY_AFTER: Final = timedelta(milliseconds=100)
 
+INSERT: Final = "insert into one_row (n) values (%s)"
+
 _turn = threading.Lock()
 
 
@@ -63,6 +65,23 @@ async def fail_once(job: Job, n: int) -> None:
     board().note()
     if n % FAILING_ONE_IN == 0 and job.attempt == 1:
         raise ConnectionResetError("the other side hung up")
+
+
+@app.task
+async def one_row(job: Job) -> None:
+    """One row, and the job's success with it."""
+    board().note()
+    async with job.complete() as conn:
+        await conn.execute(INSERT, [job.id])
+
+
+@app.task
+def one_row_thread(job: Job) -> None:
+    """The same in a thread."""
+    with _turn:
+        board().note()
+    with job.complete() as conn:
+        conn.execute(INSERT, [job.id])
 
 
 def _in_a_process(handler: Callable[..., Any]) -> Any:

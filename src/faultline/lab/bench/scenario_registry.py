@@ -19,6 +19,7 @@ from faultline.lab.bench.scenarios.throughput import (
     handlers,
     keyed,
     many_queues,
+    one_row,
     payload,
     remote_drain,
     sustained,
@@ -27,7 +28,7 @@ from faultline.lab.bench.scenarios.throughput import (
 _ALL: Final = (
     drain, enqueue, gathered, http_submit, pickup, offered_rates, sustained, handlers, payload, many_queues,
     keyed, failing, late_commits, repeated_kill, backlog, scheduled, pinned_horizon, memory, idle,
-    remote_drain,
+    remote_drain, one_row,
 )  # fmt: skip
 
 SCENARIOS: Final[dict[str, BenchScenario]] = {module.SCENARIO.name: module.SCENARIO for module in _ALL}

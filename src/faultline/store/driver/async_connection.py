@@ -69,6 +69,8 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
     _talks: "tuple[Exchange[Any], ...]" = ()
     """The calls under way: the first has the socket, the others wait for it."""
     second_look: SecondLook | None = None
+    lender: Any = None
+    """The pool it goes back to, while it is lent."""
     _looking: asyncio.Task[None] | None = None
     _look_at = 0.0
 
@@ -273,6 +275,7 @@ class SyncPqConnection(WritableCheck, Connection[Any]):
     """The driver's connection, whose wait is cheap enough, with calls that need no cursor."""
 
     second_look: SecondLook | None = None
+    lender: Any = None
 
     @classmethod
     def connect(  # type: ignore[override]

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection, Connection, Error
 from psycopg.abc import Buffer, PQGen
 from psycopg.abc import Transformer as Adapt
 from psycopg.adapt import AdaptersMap, PyFormat, Transformer
-from psycopg.errors import InvalidSqlStatementName, error_from_result
+from psycopg.errors import InternalError_, InvalidSqlStatementName, error_from_result
 from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
@@ -86,6 +86,26 @@ class PreparedCalls:
             self._names.clear()
             replies = yield from self._speak(message, None)
             return self._rows(message, replies)
+
+    def commit(self, call: Call[Any]) -> PQGen[list[Row]]:
+        """Run one call as the last of the open transaction, and COMMIT, in one round trip.
+
+        If the call fails the server skips the COMMIT: the transaction is open, and is to be rolled back. The
+        call has no name: the user of the transaction may have had the session forget all names.
+        """
+        message, pgconn = self.prepare(call), self._pgconn
+        pgconn.enter_pipeline_mode()
+        form, args, formats, _ = message
+        pgconn.send_query_params(form[0].encode(), args, form[1], formats, Format.BINARY)
+        pgconn.send_query_params(b"COMMIT", None)
+        pgconn.pipeline_sync()
+        yield from send(pgconn)
+        replies = yield from self._to_the_end()
+        pgconn.exit_pipeline_mode()
+        ended = self._check(replies, ExecStatus.COMMAND_OK)
+        if ended.command_status != b"COMMIT":
+            raise InternalError_("the server answered COMMIT with a rollback")
+        return self._rows(message, replies[:1])
 
     def say(self, message: PreparedMessage, take: Take | None) -> PQGen[list[Row]]:
         """Send a call now, even before earlier ones are answered; returns the generator that reads the reply.

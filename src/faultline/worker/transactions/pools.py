@@ -43,9 +43,15 @@ class NoStore(Store):
     def connection(self) -> NoReturn:
         raise _no_database()
 
+    def borrow(self, wait: float = 0.0) -> NoReturn:
+        raise _no_database()
+
 
 class NoAsyncStore(AsyncStore):
     """The same for the loop."""
 
     def connection(self) -> NoReturn:
+        raise _no_database()
+
+    async def borrow(self, wait: float = 0.0) -> NoReturn:
         raise _no_database()

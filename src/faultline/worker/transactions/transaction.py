@@ -7,6 +7,7 @@ from types import TracebackType
 
 import psycopg
 from psycopg import IsolationLevel
+from psycopg.pq import TransactionStatus
 
 from faultline.errors import LeaseLost, ServerUnavailable
 from faultline.failpoints import failpoint
@@ -31,10 +32,15 @@ FENCE_FIRST = (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE)
 
 RESOLVE_PAUSE = 0.1
 
-AS_NEW = "reset session authorization; reset all; unlisten *; select pg_advisory_unlock_all(); discard temp;"
-"""What a handler left in its session, the next one must not find: a role, a search_path, a lock."""
+OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
-AS_NEW_INSIDE = f"set constraints all immediate; {AS_NEW}"
+AS_NEW = b"reset session authorization; reset all; unlisten *; select pg_advisory_unlock_all(); discard temp;"
+"""What a handler left in its session, the next one must not find: a role, a search_path, a lock.
+
+Sent behind the block without waiting: the session's next user reads the reply first.
+"""
+
+AS_NEW_INSIDE = b"set constraints all immediate; " + AS_NEW
 """The same inside the transaction: behind a pooler its session is another client's from the commit on.
 
 Before the completion, which sets for itself what it needs; and behind what is deferred to the commit, which
@@ -54,13 +60,18 @@ class WorkTransaction(TransactionBase):
     At REPEATABLE READ and above the fence comes first as well: there a late look would see an old snapshot.
     """
 
+    @property
+    def _reset(self) -> bytes | None:
+        """What makes the session as new; behind a pooler it was another client's from the commit on."""
+        return AS_NEW if self._pools.own_session else None
+
     # in a thread
 
     def __enter__(self) -> SyncTransaction:
         check_loop(None)
         self._begin()
         if self._conn.has_turned:  # told with the reply to BEGIN: another session may find the primary
-            self._block.__exit__(None, None, None)
+            self._roll_back()
             self._give_back()
             self._begin()
         try:
@@ -78,21 +89,19 @@ class WorkTransaction(TransactionBase):
     def _begin(self) -> None:
         self._take_turn()
         try:
-            self._loan = self._pools.store.connection()
-            self._conn = self._loan.__enter__()
+            self._conn = self._pools.store.borrow()
         except BaseException:
-            self._loan = None
             self._leave_block()
             raise
+        self._has_borrowed = True
         try:
             self._cutter = ConnectionCutter(self._conn)
             self._attempt.cut = self._cutter.cut
             with named_errors():
+                self._lent, self._loan_ended = lend(self._conn), False
                 if self._isolation is not None:
-                    self._conn.isolation_level = self._isolation
-                self._block = self._conn.transaction()
-                self._block.__enter__()
-            self._lent, self._loan_ended = lend(self._conn), False
+                    self._lent.isolation_level = self._isolation
+                psycopg.Transaction(self._lent).__enter__()  # its end is ours
         except BaseException:
             self._give_back()
             raise
@@ -108,7 +117,7 @@ class WorkTransaction(TransactionBase):
                 if self._cutter is not None and self._cutter.has_cut:
                     self._conn.close()  # the lease has ended, and the connection: a ROLLBACK would not arrive
                 else:
-                    self._roll_back(kind, error, trace)
+                    self._roll_back()
                 self._check_broken(error)
                 self._check_turned(error)
         finally:
@@ -127,8 +136,6 @@ class WorkTransaction(TransactionBase):
         self._attempt.phase = AttemptPhase.COMMITTING
         try:
             self._complete()
-            with named_errors():
-                self._block.__exit__(None, None, None)
             self._has_committed()
             failpoint("commit.sent")
         except OUTAGE as broken:
@@ -163,21 +170,23 @@ class WorkTransaction(TransactionBase):
                 with named_errors():
                     self._conn.execute(AS_NEW_INSIDE, prepare=False)
             self._take_result()
-            Store.run_in(self._conn, self._last_call())
+            with named_errors(), self._conn.lock:
+                self._conn.wait(self._conn.spoken.commit(self._last_call()))
         except OUTAGE:
             raise
         except BaseException as refused:
             self._remember(refused)
-            self._roll_back(type(refused), refused, refused.__traceback__)
+            self._roll_back()
             raise
 
-    def _roll_back(
-        self, kind: type[BaseException] | None, error: BaseException, trace: TracebackType | None
-    ) -> None:
-        if not self._pools.own_session:
-            with contextlib.suppress(psycopg.Error):
+    def _roll_back(self) -> None:
+        """Best effort: a connection that is not idle afterwards is closed."""
+        if self._conn.info.transaction_status not in OPEN:
+            return
+        with contextlib.suppress(psycopg.Error):
+            if not self._pools.own_session:
                 self._conn.execute(AS_NEW_AFTER_FAILURE, prepare=False)
-        self._block.__exit__(kind, error, trace)
+            self._conn.rollback()
 
     def _resolve(self, broken: Exception) -> None:
         """The connection broke in the commit: ask the rows, on a fresh one, until they can tell."""
@@ -192,25 +201,16 @@ class WorkTransaction(TransactionBase):
 
     def _give_back(self) -> None:
         self._end_loan()
-        loan, self._loan = self._loan, None
-        if loan is None:
+        if not self._has_borrowed:
             return
+        self._has_borrowed = False
         self._leave_block()
-        if not (self._is_clean() and self._is_as_new()):
+        is_clean = self._is_clean()
+        if not is_clean:
             self._conn.close()
         if self._cutter is not None:
             self._cutter.close()
-        loan.__exit__(None, None, None)
-
-    def _is_as_new(self) -> bool:
-        try:
-            if self._isolation is not None:
-                self._conn.isolation_level = None
-            if self._pools.own_session:
-                self._conn.execute(AS_NEW, prepare=False)
-        except psycopg.Error:
-            return False
-        return True
+        self._pools.store.give_back(self._conn, self._reset if is_clean else None)
 
     # in the loop
 
@@ -218,7 +218,7 @@ class WorkTransaction(TransactionBase):
         check_loop(self._pools.loop)
         await self._abegin()
         if self._conn.has_turned:
-            await self._block.__aexit__(None, None, None)
+            await self._aroll_back()
             await self._agive_back()
             await self._abegin()
         try:
@@ -236,20 +236,18 @@ class WorkTransaction(TransactionBase):
     async def _abegin(self) -> None:
         self._take_turn()
         try:
-            self._loan = self._pools.astore.connection()
-            self._conn = await self._loan.__aenter__()
-            self._attempt.cut = self._hang_up
+            self._conn = await self._pools.astore.borrow()
         except BaseException:
-            self._loan = None
             self._leave_block()
             raise
+        self._has_borrowed = True
+        self._attempt.cut = self._hang_up
         try:
             with named_errors():
+                self._lent, self._loan_ended = lend(self._conn), False
                 if self._isolation is not None:
-                    await self._conn.set_isolation_level(self._isolation)
-                self._block = self._conn.transaction()
-                await self._block.__aenter__()
-            self._lent, self._loan_ended = lend(self._conn), False
+                    await self._lent.set_isolation_level(self._isolation)
+                await psycopg.AsyncTransaction(self._lent).__aenter__()
         except BaseException:
             await self._agive_back()
             raise
@@ -274,7 +272,7 @@ class WorkTransaction(TransactionBase):
                 await self._acommit()
             else:
                 if not self._conn.closed:  # else the lease has ended, and the line with it
-                    await self._aroll_back(kind, error, trace)
+                    await self._aroll_back()
                 self._check_broken(error)
                 await self._acheck_turned(error)
         finally:
@@ -292,8 +290,6 @@ class WorkTransaction(TransactionBase):
         self._attempt.phase = AttemptPhase.COMMITTING
         try:
             await self._acomplete()
-            with named_errors():
-                await self._block.__aexit__(None, None, None)
             self._has_committed()
             failpoint("commit.sent")
         except OUTAGE as broken:
@@ -327,21 +323,23 @@ class WorkTransaction(TransactionBase):
                 with named_errors():
                     await self._conn.execute(AS_NEW_INSIDE, prepare=False)
             self._take_result()
-            await AsyncStore.run_in(self._conn, self._last_call())
+            with named_errors():
+                async with self._conn.lock:
+                    await self._conn.wait(self._conn.spoken.commit(self._last_call()))
         except OUTAGE:
             raise
         except BaseException as refused:
             self._remember(refused)
-            await self._aroll_back(type(refused), refused, refused.__traceback__)
+            await self._aroll_back()
             raise
 
-    async def _aroll_back(
-        self, kind: type[BaseException] | None, error: BaseException, trace: TracebackType | None
-    ) -> None:
-        if not self._pools.own_session:
-            with contextlib.suppress(psycopg.Error):
+    async def _aroll_back(self) -> None:
+        if self._conn.info.transaction_status not in OPEN:
+            return
+        with contextlib.suppress(psycopg.Error):
+            if not self._pools.own_session:
                 await self._conn.execute(AS_NEW_AFTER_FAILURE, prepare=False)
-        await self._block.__aexit__(kind, error, trace)
+            await self._conn.rollback()
 
     async def _aresolve(self, broken: Exception) -> None:
         while True:
@@ -355,27 +353,16 @@ class WorkTransaction(TransactionBase):
 
     async def _agive_back(self) -> None:
         self._end_loan()
-        loan, self._loan = self._loan, None
-        if loan is None:
+        if not self._has_borrowed:
             return
+        self._has_borrowed = False
         self._leave_block()
-        fit = False
+        is_clean = self._is_clean()
         try:
-            fit = self._is_clean() and await self._ais_as_new()
-        finally:  # a job that is stopped just now must not keep the connection from the others
-            if not fit:
+            if not is_clean:
                 await self._aclose()
-            await loan.__aexit__(None, None, None)
-
-    async def _ais_as_new(self) -> bool:
-        try:
-            if self._isolation is not None:
-                await self._conn.set_isolation_level(None)
-            if self._pools.own_session:
-                await self._conn.execute(AS_NEW, prepare=False)
-        except psycopg.Error:
-            return False
-        return True
+        finally:  # a job that is stopped just now must not keep the connection from the others
+            await self._pools.astore.give_back(self._conn, self._reset if is_clean else None)
 
 
 class FencedTransaction(WorkTransaction):

@@ -77,8 +77,7 @@ class TransactionBase:
         self._result = encode_result(result, attempt.job.task)
         """As JSON; what the handler sets inside the block replaces it at the block's end."""
         self._isolation = isolation
-        self._loan: Any = None
-        self._block: Any = None
+        self._has_borrowed = False
         self._conn: Any = None
         self._lent: Any = None
         """The handler's own object for the session of `_conn`."""
