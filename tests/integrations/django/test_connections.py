@@ -1,5 +1,7 @@
 """Connections of Django around jobs and enqueues, and the fence on a task's own transaction."""
 
+import time
+
 import psycopg
 from django.core.management import call_command
 from django.db import transaction
@@ -66,14 +68,18 @@ def test_workers_are_woken_after_the_commit(project):
     assert told.payload == "mail"
 
 
-def test_a_burst_wakes_twice_and_leaves_no_session_behind(project):
+def test_a_delayed_wake_up_leaves_no_session_behind(project):
+    """Of a burst the first goes at once, and one more a moment later, from a thread of its own."""
     before = sessions(project)
     with psycopg.connect(project, autocommit=True) as conn:
         conn.execute(f"listen {CHANNEL}")
-        for _ in range(3):
+        for _ in range(10):
             app._sender.hint("mail")
-        told = list(conn.notifies(timeout=10, stop_after=2))
-        list(conn.notifies(timeout=0.5))
+        told = list(conn.notifies(timeout=20, stop_after=2))
 
-    assert [each.payload for each in told] == ["mail", "mail"]
-    assert sessions(project) == before
+    assert len(told) >= 2
+    assert {each.payload for each in told} == {"mail"}
+    give_up_at = time.monotonic() + 20
+    while sessions(project) != before:
+        assert time.monotonic() < give_up_at
+        time.sleep(0.05)

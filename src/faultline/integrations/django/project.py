@@ -27,14 +27,16 @@ class DjangoSender(Sender):
 
 
 def _wake(hint: Call[None]) -> None:
-    """Where the thread had no connection, as that of delayed wake-ups, it is closed again."""
+    """On the connection of this thread; where that is not open, as for delayed wake-ups, on a brief one."""
     conn = connections[database_alias()]
-    was_open = conn.connection is not None
-    try:
+    if conn.connection is not None:
         DjangoCarrier(conn).run(hint)
+        return
+    brief = connections.create_connection(database_alias())
+    try:
+        DjangoCarrier(brief).run(hint)
     finally:
-        if not was_open:
-            conn.close()
+        brief.close()
 
 
 class DjangoApp(Faultline):
