@@ -13,7 +13,7 @@ import pytest
 from faultline.store import calls
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker import suspects_app as shop
-from tests.worker.harness import eventually, execute, rows, short, working
+from tests.worker.harness import eventually, execute, quick, rows, short, working
 
 ROOT = Path(__file__).parents[2]
 SIGNATURES = {
@@ -76,7 +76,7 @@ def test_every_way_to_die_is_kept_by_its_signature_and_no_other_job_is_hurt(
         )
     }
     execute(database, "update faultline.active set crashes = 2")
-    with working(database, *shop.app.registry, config=short(jobs_max=8)) as worker:
+    with working(database, *shop.app.registry, config=quick(jobs_max=8)) as worker:
         beside = store.run(calls.enqueue_many([new_job(task="innocent")] * 20))
         eventually(lambda: all(state_of(store, job) == "dead" for job in ways))
         eventually(lambda: all(state_of(store, job) == "succeeded" for job in beside))
@@ -95,7 +95,7 @@ def test_memory_that_runs_out_in_the_worker_makes_a_suspect_of_the_job(database,
     monkeypatch.setenv("FAULTLINE_DSN", database)
     job = enqueue(store, task="poison_in_thread", args='{"how": "greed"}', max_attempts=10)
 
-    with working(database, *shop.app.registry, config=short()):
+    with working(database, *shop.app.registry):
         eventually(lambda: state_of(store, job) == "dead")
 
     info = store.run(calls.get(job))
