@@ -10,7 +10,7 @@ from django.db import connections
 from faultline.integrations.django import app
 from faultline.integrations.django.backend import FaultlineBackend
 from faultline.integrations.django.carrier import DjangoCarrier
-from faultline.integrations.django.models import Job
+from faultline.integrations.django.models import JobRow
 from faultline.job import NewJob
 from faultline.store import calls
 
@@ -20,13 +20,13 @@ class Backend(FaultlineBackend):
 
     def clear(self) -> None:
         """End what earlier lines of a test have enqueued."""
-        for job in Job.objects.filter(state="queued"):
+        for job in JobRow.objects.filter(state="queued"):
             DjangoCarrier(connections["default"]).run(calls.cancel(job.pk))
 
     @property
     def results(self) -> list[Any]:
         """The tasks that wait."""
-        return [self.get_result(str(job.pk)) for job in Job.objects.filter(state="queued").order_by("pk")]
+        return [self.get_result(str(job.pk)) for job in JobRow.objects.filter(state="queued").order_by("pk")]
 
 
 class WorkedBackend(FaultlineBackend):

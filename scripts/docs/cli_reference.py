@@ -40,9 +40,9 @@ def index() -> str:
         if not isinstance(context.command, click.Group)
     ]
     return page(
-        "# Command line",
+        "# CliCommand line",
         "`faultline COMMAND --help` prints the same.",
-        table(["Command", "What it does"], rows),
+        table(["CliCommand", "What it does"], rows),
         "## Options of every command",
         options([param for param in everywhere() if isinstance(param, click.Option)], root_context()),
         "## Exit codes",

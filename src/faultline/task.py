@@ -240,7 +240,7 @@ class Registry:
             raise UnknownTask(f"no task is called {name[:140]!a} here; {self._known(name)}") from None
 
     def check_injections(self) -> None:
-        """ConfigError where a handler asks for what nobody has registered; asked when a worker starts."""
+        """ConfigError where a handler asks for what is not registered; checked when a worker starts."""
         for spec in self:
             spec.extensions.check(spec.name, spec.is_async, spec.injection)
             for argument in spec.codec.arguments:

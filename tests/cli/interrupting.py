@@ -18,7 +18,7 @@ BEFORE_US = "init_import_site"
 
 
 @dataclass(frozen=True)
-class Command:
+class CliCommand:
     """The words of a command line, and what it may answer to a Ctrl-C."""
 
     words: tuple[str, ...]
@@ -40,21 +40,21 @@ ENDING = (
 )  # fmt: skip
 WORKER = ("worker", "shop_under_test:app", "--quiet")
 COMMANDS = (
-    Command(("demo",), lasts=True),
-    Command(("drill", "lease-race"), lasts=True),
-    Command(("bench", "drain", "--quick"), lasts=True),
-    Command(("conformance", "--worker"), lasts=True),
-    Command(("dev", "--db-only", "--folder", "data"), lasts=True, serves=True, seconds=3.0),
-    Command(WORKER, lasts=True, serves=True),
-    Command((*WORKER, "--processes", "2"), lasts=True, serves=True),
-    Command(("server", "--http", "127.0.0.1:0"), lasts=True, serves=True),
-    Command(("metrics", "--listen", "127.0.0.1:0"), lasts=True, serves=True),
-    *(Command(words) for words in ENDING),
+    CliCommand(("demo",), lasts=True),
+    CliCommand(("drill", "lease-race"), lasts=True),
+    CliCommand(("bench", "drain", "--quick"), lasts=True),
+    CliCommand(("conformance", "--worker"), lasts=True),
+    CliCommand(("dev", "--db-only", "--folder", "data"), lasts=True, serves=True, seconds=3.0),
+    CliCommand(WORKER, lasts=True, serves=True),
+    CliCommand((*WORKER, "--processes", "2"), lasts=True, serves=True),
+    CliCommand(("server", "--http", "127.0.0.1:0"), lasts=True, serves=True),
+    CliCommand(("metrics", "--listen", "127.0.0.1:0"), lasts=True, serves=True),
+    *(CliCommand(words) for words in ENDING),
 )
 """Every command, as briefly as it can be had."""
 
 
-def interrupt(command: Command, after: float, dsn: str, folder: Path) -> str:
+def interrupt(command: CliCommand, after: float, dsn: str, folder: Path) -> str:
     """Interrupt it so many seconds after its start; gives what is wrong, or nothing."""
     process = subprocess.Popen(
         [sys.executable, "-m", "faultline", *command.words],
@@ -86,7 +86,7 @@ def _press_ctrl_c(process: "subprocess.Popen[str]") -> None:
             os.killpg(process.pid, signal.SIGINT)
 
 
-def _wrong(command: Command, after: float, code: int, said: str) -> str:
+def _wrong(command: CliCommand, after: float, code: int, said: str) -> str:
     if code in HEARD or (code == 1 and BEFORE_US in said):
         return ""
     if code in (0, 3) and (command.serves or not command.lasts) and "Traceback" not in said:

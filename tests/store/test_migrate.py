@@ -17,7 +17,7 @@ from faultline.store import calls
 from faultline.store import migrate as migrating
 from faultline.store.migrate import check, migrate, script
 from faultline.store.pool import Store
-from faultline.store.sql_files import LATEST, Migration, current, migrations
+from faultline.store.sql_files import LATEST, SchemaMigration, current, migrations
 from scripts import tools
 from tests.support import LEASE, all_at_once, claim_one, enqueue, row_counts
 
@@ -299,7 +299,7 @@ def test_workers_call_on_while_functions_are_swapped(database, db):
 
 
 def test_only_what_is_missing_is_applied(database, monkeypatch):
-    extra = Migration(LATEST + 1, "extra", "create table faultline.extra (id bigint primary key);")
+    extra = SchemaMigration(LATEST + 1, "extra", "create table faultline.extra (id bigint primary key);")
     monkeypatch.setattr(migrating, "migrations", lambda: (*migrations(), extra))
     monkeypatch.setattr(migrating, "LATEST", LATEST + 1)
 
@@ -311,8 +311,8 @@ def test_only_what_is_missing_is_applied(database, monkeypatch):
 
 
 def test_a_failing_step_takes_the_whole_migration_back(database, monkeypatch):
-    good = Migration(LATEST + 1, "good", "create table faultline.good (id bigint);")
-    bad = Migration(LATEST + 2, "bad", "create table faultline.good (id bigint);")
+    good = SchemaMigration(LATEST + 1, "good", "create table faultline.good (id bigint);")
+    bad = SchemaMigration(LATEST + 2, "bad", "create table faultline.good (id bigint);")
     monkeypatch.setattr(migrating, "migrations", lambda: (*migrations(), good, bad))
     before = described(database)
 

@@ -1,4 +1,4 @@
-"""Sessions that are made as new behind their user: nobody waits, and nobody finds what was left."""
+"""Sessions that are made as new behind their user: without a wait, and nothing that was left is found."""
 
 import asyncio
 import threading

@@ -172,7 +172,7 @@ def test_a_deadline_that_falls_into_the_commit_does_not_cut_it_short(database, s
 
 
 def test_a_commit_that_is_never_answered_is_given_up_and_the_rows_are_asked(database, store, monkeypatch):
-    """Its COMMIT was sent with the completing call: the server carries both out, and nobody hears it."""
+    """Its COMMIT was sent with the completing call: the server carries both out, and no reply is read."""
     monkeypatch.setattr(child_handle, "COMMIT_WAIT", 1.0)
     job = enqueue(store, task="write")
     with working(database, *shop.app.registry) as worker:

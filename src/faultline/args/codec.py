@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from faultline.args import models
+from faultline.args import model_hooks
 from faultline.args.document import encode_document
 from faultline.args.signature import Argument, arguments_of, parameters_of, struct_of, zoned
 from faultline.bounds import counted
@@ -45,11 +45,11 @@ class ArgsCodec:
         # A caller always has to use the right names, and moments with a time zone; only a worker may ignore
         # unknown names of a newer caller, and has to accept the moments of an older one.
         strict = struct_of(map(zoned, arguments), task, forbid_unknown=True)
-        self._strict = msgspec.json.Decoder(strict, dec_hook=models.load)
+        self._strict = msgspec.json.Decoder(strict, dec_hook=model_hooks.load)
         self._decoder = self._strict
         if not forbid_unknown or any(argument.is_moment for argument in arguments):
             lenient = struct_of(arguments, task, forbid_unknown=forbid_unknown)
-            self._decoder = msgspec.json.Decoder(lenient, dec_hook=models.load)
+            self._decoder = msgspec.json.Decoder(lenient, dec_hook=model_hooks.load)
 
     @classmethod
     def of(
@@ -96,7 +96,7 @@ class ArgsCodec:
         >>> ArgsCodec.of(charge, "charge").schema()["$defs"]["charge"]["required"]
         ['order_id']
         """
-        return msgspec.json.schema(self._decoder.type, schema_hook=models.describe)
+        return msgspec.json.schema(self._decoder.type, schema_hook=model_hooks.describe)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         if len(args) > len(self._by_position):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from faultline.args import models
+from faultline.args import model_hooks
 from faultline.args.scan import BYTES_MAX, NUMBER_TOO_LARGE, OBJECTS_MAX, Scan, is_plain
 from faultline.bounds import with_article
 from faultline.errors import BadDocument
@@ -29,8 +29,8 @@ Place = tuple[()] | tuple[Any, Any]
 """The place of a value: the place around it, and the key or index there; None for the key itself."""
 
 # Sets come out sorted: the same request has the same JSON in every process, and so the same key.
-_sorted: Final = msgspec.json.Encoder(enc_hook=models.dump, order="deterministic")
-_plain: Final = msgspec.json.Encoder(enc_hook=models.dump)
+_sorted: Final = msgspec.json.Encoder(enc_hook=model_hooks.dump, order="deterministic")
+_plain: Final = msgspec.json.Encoder(enc_hook=model_hooks.dump)
 
 # msgspec takes 10 us to read 1e308 or 5e-324, for which float takes half of one: 20 KB of them took 30 ms.
 _far: Final = msgspec.json.Decoder(float_hook=float)
@@ -155,7 +155,7 @@ def _nones(value: Any) -> int:
 
 
 def _check_walking(value: Any, subject: str) -> None:
-    for place, level, part in _walk(msgspec.to_builtins(value, enc_hook=models.dump)):
+    for place, level, part in _walk(msgspec.to_builtins(value, enc_hook=model_hooks.dump)):
         wrong = _trouble(part) if level <= DEPTH_MAX else f"lies deeper than {DEPTH_MAX} levels. Flatten it"
         if wrong:
             raise BadDocument(f"{subject}: {_named(place) or 'the value'} {wrong}")

@@ -7,7 +7,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from faultline.args import models
+from faultline.args import model_hooks
 from faultline.errors import BadDocument
 from faultline.outcome import HANDLER_OUTCOMES
 
@@ -30,7 +30,7 @@ class ResultReader:
         if self._kind is msgspec.UNSET:
             self._kind = _usable(_returned(self._handler))
         try:
-            return msgspec.convert(document, type=self._kind, dec_hook=models.load, str_keys=True)
+            return msgspec.convert(document, type=self._kind, dec_hook=model_hooks.load, str_keys=True)
         except Exception as error:
             raise BadDocument(
                 f"the result does not fit the handler's return annotation: {str(error)[:300]}. "
@@ -62,7 +62,7 @@ def _usable(hint: Any) -> Any:
         kept = tuple(part for part in get_args(hint) if part not in HANDLER_OUTCOMES)
         hint = Union[kept] if kept else Any  # noqa: UP007 - made from parts
     try:
-        msgspec.json.schema(hint, schema_hook=models.describe)
+        msgspec.json.schema(hint, schema_hook=model_hooks.describe)
     except Exception:
         return Any
     return hint

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from faultline.args import models
+from faultline.args import model_hooks
 from faultline.errors import ConfigError
 
 _REFUSED: Final = {
@@ -94,7 +94,7 @@ def arguments_of(parameters: Mapping[str, inspect.Parameter], task: str) -> tupl
 def _check_kind(hint: Any, name: str, task: str) -> None:
     """Refuse a type without a JSON form here, where the task is defined, and not at its first job."""
     try:
-        msgspec.json.schema(hint, schema_hook=models.describe)
+        msgspec.json.schema(hint, schema_hook=model_hooks.describe)
     except Exception as error:
         reason = str(error).splitlines()[0].rstrip(":")
         why = "" if reason.startswith("Generating JSON schema") else f" ({reason})"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from faultline.audit.checks import AuditCheck
+from faultline.audit.invariants import AuditCheck
 from faultline.audit.report import INVARIANTS, AuditReport, AuditVerdict, Counterexample
 
 EXAMPLES_MAX: Final = 20

@@ -10,8 +10,8 @@ import psycopg
 from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Composed, Identifier
 
-from faultline.audit.checks import BY_RANGE, OF_ACKNOWLEDGED, OF_EFFECTS, OF_KEYS, AuditCheck, source
 from faultline.audit.findings import AuditFindings
+from faultline.audit.invariants import BY_RANGE, OF_ACKNOWLEDGED, OF_EFFECTS, OF_KEYS, AuditCheck, source
 from faultline.errors import InputError
 
 RANGE_IDS: Final = 20_000

@@ -53,7 +53,7 @@ def _refuse_empty(ctx: click.Context, param: click.Parameter, value: Any) -> Non
         raise click.BadParameter("it is empty; give it a value, or leave it out", ctx, param)
 
 
-class Command(click.Command):
+class CliCommand(click.Command):
     """A command of ours: it takes the common options, and lists them apart."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -73,7 +73,7 @@ class Command(click.Command):
 class CommandGroup(click.Group):
     """A command with commands of its own, listed in the order in which they were written."""
 
-    command_class = Command
+    command_class = CliCommand
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

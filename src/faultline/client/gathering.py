@@ -40,7 +40,7 @@ Answer = int | Alone | Exception
 """What one caller is told: the id of its job, its own error, or that it sends its job by itself."""
 
 
-class Waiting(Protocol):
+class WaitingJob(Protocol):
     """A job that waits for the call under way."""
 
     @property
@@ -54,7 +54,7 @@ class Waiting(Protocol):
         ...
 
 
-W = TypeVar("W", bound=Waiting)
+W = TypeVar("W", bound=WaitingJob)
 
 
 def gathers(new: NewJob) -> bool:

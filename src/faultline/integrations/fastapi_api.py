@@ -44,7 +44,7 @@ def api(
     Without `authorize` each request shows an API key, as for `faultline server`. With it, your function says
     who is asking: scopes are enqueue, read, operate and admin, queues a set of names or None for all.
     It answers None with 403, and may raise an HTTPException of its own. It may be async, and is asked again
-    while a stream or a long poll lasts. Pages of other origins are refused, whoever asks.
+    while a stream or a long poll lasts. Pages of other origins are refused in any case.
 
     `hosts` names the allowed values of the Host header; without it any is taken, since your app has its own
     rules. The connections are the app's own.

@@ -12,7 +12,7 @@ from faultline.errors import OutOfBounds, SchemaTooNew
 from faultline.store.driver import handshake
 from faultline.store.driver.connect import connect
 from faultline.store.driver.sqlstate import named_errors
-from faultline.store.sql_files import LATEST, Migration, current, fingerprint, first, migrations
+from faultline.store.sql_files import LATEST, SchemaMigration, current, fingerprint, first, migrations
 from faultline.telemetry import printable
 
 log = logging.getLogger("faultline.store")
@@ -48,7 +48,7 @@ class SchemaState:
     """The schema version of a database, and what a migration would change."""
 
     number: int
-    pending: tuple[Migration, ...]
+    pending: tuple[SchemaMigration, ...]
     functions_differ: bool
 
     @property

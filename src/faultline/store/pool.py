@@ -171,7 +171,7 @@ class Store:
     def give_back(self, conn: SyncPqConnection, reset: bytes | None = None) -> None:
         """Return a connection, whose session is first made as new by the statements of `reset`, if given.
 
-        Nobody waits for their reply: the next borrower reads it first.
+        The reply is not waited for: the next borrower reads it first.
         """
         pool, conn.lender = conn.lender, None
         if self._left.leave_with(conn):
@@ -422,7 +422,7 @@ class AsyncStore:
     async def give_back(self, conn: AsyncPqConnection, reset: bytes | None = None) -> None:
         """Return a connection, whose session is first made as new by the statements of `reset`, if given.
 
-        Nobody waits for their reply: the next borrower reads it first.
+        The reply is not waited for: the next borrower reads it first.
         """
         pool, conn.lender = conn.lender, None
         try:

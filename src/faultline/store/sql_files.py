@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from faultline.sql.columns import with_columns
 
 
-class Migration(NamedTuple):
+class SchemaMigration(NamedTuple):
     """A numbered file of tables: run once, forward only."""
 
     number: int
@@ -33,9 +33,10 @@ def functions() -> tuple[tuple[str, str], ...]:
 
 
 @cache
-def migrations() -> tuple[Migration, ...]:
+def migrations() -> tuple[SchemaMigration, ...]:
     return tuple(
-        Migration(int(name[:4]), name.removesuffix(".sql")[5:], sql) for name, sql in _read("migrations")
+        SchemaMigration(int(name[:4]), name.removesuffix(".sql")[5:], sql)
+        for name, sql in _read("migrations")
     )
 
 

@@ -137,7 +137,7 @@ def test_the_admin_lists_jobs_and_changes_none(project):
     call_command("faultline_worker", queues=["default"], until_empty=True, verbosity=0)
     client = Client()
     client.force_login(User.objects.get())
-    path = "/admin/faultline/job/"
+    path = "/admin/faultline/jobrow/"
 
     everything = client.get(path).content.decode()
     assert "tests.integrations.django.shop.tasks.add" in everything
@@ -158,10 +158,10 @@ def test_the_admin_lists_jobs_and_changes_none(project):
 
 
 def test_a_job_cannot_be_written_by_its_model(project):
-    from faultline.integrations.django.models import Job
+    from faultline.integrations.django.models import JobRow
 
     tasks.add.enqueue(1)
-    job = Job.objects.get()
+    job = JobRow.objects.get()
 
     with pytest.raises(TypeError, match="cancel"):
         job.save()

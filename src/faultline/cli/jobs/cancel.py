@@ -6,13 +6,13 @@ import click
 
 from faultline.bounds import counted
 from faultline.cli.jobs.each import for_each
-from faultline.cli.options import JOB_ID, Command, told, yes_option
+from faultline.cli.options import JOB_ID, CliCommand, told, yes_option
 from faultline.cli.terminal import Terminal
 from faultline.errors import FaultlineError
 from faultline.store import calls
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("ids", type=JOB_ID, metavar="ID...", nargs=-1, required=True)
 @click.option("--reason", help="Kept with the job, for its readers.")
 @yes_option

@@ -18,7 +18,7 @@ from faultline.cli.known_names import (
     remark_task,
     remark_unserved_queue,
 )
-from faultline.cli.options import DURATION, MOMENT, Command, parsed, told, whole
+from faultline.cli.options import DURATION, MOMENT, CliCommand, parsed, told, whole
 from faultline.cli.terminal import CommandSession, Terminal
 from faultline.client.bulk import is_due
 from faultline.client.unanswered import unknown_when_unanswered
@@ -28,7 +28,7 @@ from faultline.store import calls
 from faultline.task import MAX_ATTEMPTS
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("task", type=parsed("task", bounds.check_task_name))
 @click.argument("args", default="{}", metavar="[JSON]")
 @click.option("--app", "app_path", metavar="MODULE:APP", help="Check the args against the task in this app.")

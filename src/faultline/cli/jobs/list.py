@@ -5,7 +5,7 @@ import click
 from faultline.cli.documents import job_document
 from faultline.cli.format import ago, first_line
 from faultline.cli.known_names import remark_queue, remark_task_of_none
-from faultline.cli.options import JOB_ID, LIMIT, Command, parsed, told
+from faultline.cli.options import JOB_ID, LIMIT, CliCommand, parsed, told
 from faultline.cli.tables import draw, number, toned, wide, word
 from faultline.cli.terminal import Terminal
 from faultline.job import JobInfo, JobState, read_state
@@ -17,7 +17,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option("--state", type=parsed("|".join(JobState), read_state), help="Only jobs in this state.")
 @click.option("-q", "--queue", help="Only jobs of this queue.")
 @click.option("--task", help="Only jobs of this task.")

@@ -8,7 +8,7 @@ import click
 from faultline.bounds import counted
 from faultline.cli.jobs.each import for_each
 from faultline.cli.known_names import remark_queue, remark_task_of_none
-from faultline.cli.options import JOB_ID, MOMENT, Command, reason_option, told, yes_option
+from faultline.cli.options import JOB_ID, MOMENT, CliCommand, reason_option, told, yes_option
 from faultline.cli.terminal import Terminal
 from faultline.store import calls
 
@@ -16,7 +16,7 @@ BATCH = 1_000
 EVERY_QUEUE = ""  # a wake-up that every worker listens to
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("ids", type=JOB_ID, metavar="[ID]...", nargs=-1)
 @click.option("--all", "all_of_them", is_flag=True, help="All dead jobs that fit the filters; asks first.")
 @click.option("-q", "--queue", help="With --all: only those of this queue.")

@@ -3,12 +3,12 @@
 import click
 
 from faultline.cli.jobs.each import for_each
-from faultline.cli.options import JOB_ID, Command, reason_option, told
+from faultline.cli.options import JOB_ID, CliCommand, reason_option, told
 from faultline.cli.terminal import Terminal
 from faultline.store import calls
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("ids", type=JOB_ID, metavar="ID...", nargs=-1, required=True)
 @reason_option
 @click.option("--yes", is_flag=True, help="Taken as `cancel` and `replay` take it; nothing is asked here.")

@@ -11,7 +11,7 @@ from rich.text import Text
 from faultline.cli import timeline
 from faultline.cli.documents import entry_document, job_document, refusal_document
 from faultline.cli.format import ago, clock, safe
-from faultline.cli.options import JOB_ID, Command, told
+from faultline.cli.options import JOB_ID, CliCommand, told
 from faultline.cli.tables import toned
 from faultline.cli.terminal import Terminal
 from faultline.client.handle import found
@@ -22,7 +22,7 @@ FOLD_CHARS = 1_200
 FOLD_LINES = 16
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("job_id", type=JOB_ID, metavar="ID")
 @click.option("--full", is_flag=True, help="Unfold long args, results and errors.")
 @told

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from faultline.cli.exit_codes import CHECK_FAILED
-from faultline.cli.options import Command, told
+from faultline.cli.options import CliCommand, told
 from faultline.cli.terminal import Terminal
 from faultline.errors import ConfigError
 
@@ -20,7 +20,7 @@ MARKS = {"kept": "ok", "broken": "BROKEN", "skipped": "skipped"}
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("url", required=False)
 @click.option("--worker", is_flag=True, help="Check a worker instead: listen, and judge what it says.")
 @click.option(

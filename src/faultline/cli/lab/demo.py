@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
-from faultline.cli.options import Command, refuse_a_dsn, told
+from faultline.cli.options import CliCommand, refuse_a_dsn, told
 from faultline.cli.terminal import Terminal
 from faultline.lab.drills.demo import run_demo
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option(
     "--picture",
     type=click.Path(dir_okay=False, path_type=Path),

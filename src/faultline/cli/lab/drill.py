@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from faultline.cli.options import Command, told, whole
+from faultline.cli.options import CliCommand, told, whole
 from faultline.cli.tables import draw, prose, word
 from faultline.cli.terminal import Terminal
 from faultline.lab.drills.registry import DRILLS
@@ -14,7 +14,7 @@ COLUMNS = (word("drill"), prose("what happens"), word("needs"))
 ALL = "all"
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("name", required=False, type=click.Choice([*DRILLS, ALL]), metavar="[NAME|all]")
 @click.option("--runs", type=whole(1, RUNS_MAX), default=1, show_default=True, help="How many times each.")
 @click.option("--report", type=click.Path(dir_okay=False, writable=True, path_type=Path), metavar="FILE",

@@ -7,7 +7,7 @@ import click
 
 from faultline.cli.documents import plain
 from faultline.cli.format import clock
-from faultline.cli.options import JOB_ID, LIMIT, Command, told
+from faultline.cli.options import JOB_ID, LIMIT, CliCommand, told
 from faultline.cli.tables import draw, prose, wide, word
 from faultline.cli.terminal import Terminal
 from faultline.store import calls
@@ -16,7 +16,7 @@ from faultline.store.rows import AuditedAct
 COLUMNS = (word("when"), wide("who"), word("did"), wide("on"), prose("why"))
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option("--job", "job_id", type=JOB_ID, help="On this job.")
 @click.option("--queue", help="On this queue and its jobs.")
 @click.option("--limit", type=LIMIT, default=50, show_default=True, help="At most so many.")

@@ -18,7 +18,7 @@ from faultline.audit.ids import Acknowledged
 from faultline.audit.walk import Tell
 from faultline.cli.exit_codes import ERROR, line_of
 from faultline.cli.format import clock
-from faultline.cli.options import DURATION, Command, told
+from faultline.cli.options import DURATION, CliCommand, told
 from faultline.cli.tables import draw, number, prose, toned, word
 from faultline.cli.terminal import Terminal
 from faultline.durations import format_duration
@@ -34,7 +34,7 @@ VERDICTS = (word("verdict"), word("invariant"), number("looked at"), prose("what
 EXAMPLES = (word("against"), number("job"), prose("what the rows tell"))
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option(
     "--effects", metavar="TABLE", help="Your table with columns job_id and token: is it as the ledger says?"
 )

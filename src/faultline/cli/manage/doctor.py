@@ -12,7 +12,7 @@ from rich.text import Text
 
 from faultline.cli.exit_codes import CHECK_FAILED, line_of
 from faultline.cli.format import safe
-from faultline.cli.options import Command, told
+from faultline.cli.options import CliCommand, told
 from faultline.cli.tables import toned
 from faultline.cli.terminal import CommandSession, Terminal
 from faultline.config import Settings, redact
@@ -33,7 +33,7 @@ LOCKED = DoctorCheck(
 )  # fmt: skip
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option(
     "--strict", is_flag=True, help="Compare every function, grant and membership with what was shipped."
 )

@@ -7,13 +7,13 @@ import click
 
 from faultline.cli.exit_codes import ERROR, line_of
 from faultline.cli.format import span
-from faultline.cli.options import DURATION, Command, told
+from faultline.cli.options import DURATION, CliCommand, told
 from faultline.cli.terminal import Terminal
 from faultline.doctor.checks import CHORES_SECONDS_MAX
 from faultline.errors import CannotConnect, ConfigError, FaultlineError, ServerUnavailable
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option(
     "--round-within",
     type=DURATION,

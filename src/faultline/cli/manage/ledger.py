@@ -4,7 +4,7 @@ import click
 
 from faultline.cli.documents import entry_document, refusal_document
 from faultline.cli.format import clock, first_line, span
-from faultline.cli.options import LIMIT, Command, told
+from faultline.cli.options import LIMIT, CliCommand, told
 from faultline.cli.tables import draw, number, toned, wide, word
 from faultline.cli.terminal import Terminal
 from faultline.job import LedgerEntry, Refusal
@@ -20,7 +20,7 @@ REFUSED = (
 )  # fmt: skip
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option("--refusals", is_flag=True, help="The late writes that were refused, instead of the leases.")
 @click.option("--limit", type=LIMIT, default=20, show_default=True, help="At most so many.")
 @told

@@ -4,7 +4,7 @@ import click
 
 from faultline.bounds import counted
 from faultline.cli.exit_codes import CHECK_FAILED
-from faultline.cli.options import Command, told
+from faultline.cli.options import CliCommand, told
 from faultline.cli.terminal import Terminal
 from faultline.errors import ConfigError
 from faultline.store import migrate
@@ -12,7 +12,7 @@ from faultline.store.migrate import SchemaState
 from faultline.store.sql_files import LATEST
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option("--check", is_flag=True, help="Change nothing; exit with 3 when the database is not current.")
 @click.option(
     "--sql", is_flag=True, help="Print the whole installation as one SQL script; no database needed."

@@ -6,12 +6,12 @@ import click
 import psycopg
 
 import faultline
-from faultline.cli.options import Command, told
+from faultline.cli.options import CliCommand, told
 from faultline.cli.terminal import Terminal
 from faultline.store.sql_files import LATEST
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @told
 def command(terminal: Terminal) -> None:
     """Print the versions of Faultline, its schema, Python and the driver."""

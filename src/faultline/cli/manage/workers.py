@@ -4,7 +4,7 @@ import click
 
 from faultline.cli.documents import plain
 from faultline.cli.format import ago
-from faultline.cli.options import LIMIT, Command, told
+from faultline.cli.options import LIMIT, CliCommand, told
 from faultline.cli.tables import draw, number, toned, wide, word
 from faultline.cli.terminal import Terminal
 from faultline.store import calls
@@ -16,7 +16,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option("--all", "gone", is_flag=True, help="Those that have stopped, too.")
 @click.option("--limit", type=LIMIT, default=50, show_default=True, help="At most so many.")
 @told

@@ -14,7 +14,7 @@ from psycopg.errors import DuplicateDatabase
 
 from faultline import event_loop
 from faultline.cli.app_loading import load_app
-from faultline.cli.options import COUNT, Command, refuse_a_dsn, told
+from faultline.cli.options import COUNT, CliCommand, refuse_a_dsn, told
 from faultline.cli.serve.dev_server import DATABASE, FOLDER, noted_port
 from faultline.cli.terminal import Terminal
 from faultline.config import Settings
@@ -28,7 +28,7 @@ from faultline.worker_runtime import work
 LOOK_EVERY = 0.2
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("app", metavar="[MODULE:APP]", required=False)
 @click.option("--db-only", is_flag=True, help="The database alone: no app, no worker.")
 @click.option(

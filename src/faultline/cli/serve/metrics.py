@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from faultline.cli.options import ADDRESS, Command, told
+from faultline.cli.options import ADDRESS, CliCommand, told
 from faultline.cli.terminal import Terminal
 from faultline.store import calls
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from faultline.metrics.endpoint import MetricsAddress
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option(
     "--listen", type=ADDRESS, metavar="[HOST:]PORT",
     help="Serve them at /metrics until stopped; on loopback unless a host is named.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from faultline import event_loop
-from faultline.cli.options import DURATION, Command, told, warn_of_mistyped
+from faultline.cli.options import DURATION, CliCommand, told, warn_of_mistyped
 from faultline.cli.terminal import Terminal
 from faultline.errors import ConfigError
 from faultline.remote.grpc_extra import quiet_grpc
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option(
     "--http",
     metavar="HOST:PORT",

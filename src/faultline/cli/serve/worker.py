@@ -10,7 +10,16 @@ import click
 
 from faultline import event_loop
 from faultline.cli.app_loading import load_app
-from faultline.cli.options import ADDRESS, COUNT, DURATION, PROCESSES, Command, told, warn_of_mistyped, whole
+from faultline.cli.options import (
+    ADDRESS,
+    COUNT,
+    DURATION,
+    PROCESSES,
+    CliCommand,
+    told,
+    warn_of_mistyped,
+    whole,
+)
 from faultline.cli.terminal import Terminal
 from faultline.config import Settings, WorkerConfig
 from faultline.remote.server_address import ServerAddress
@@ -76,7 +85,7 @@ class WorkerOptions:
         )
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("app", metavar="MODULE:APP")
 @click.option(
     "-q", "--queues", multiple=True, metavar="NAME[=N],...",

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from faultline.integrations.django.conf import database_alias
-from faultline.integrations.django.models import Job
+from faultline.integrations.django.models import JobRow
 from faultline.job import JobState
 
 COUNTED_MAX = 10_000
@@ -22,7 +22,7 @@ class StateFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(state.value, state.value) for state in JobState]
 
-    def queryset(self, request: HttpRequest, queryset: "QuerySet[Job]") -> "QuerySet[Job]":
+    def queryset(self, request: HttpRequest, queryset: "QuerySet[JobRow]") -> "QuerySet[JobRow]":
         return queryset.filter(state=self.value()) if self.value() else queryset
 
 
@@ -41,7 +41,7 @@ class QueueFilter(admin.SimpleListFilter):
         infos = DjangoCarrier(connections[database_alias()]).run(calls.list_queues())
         return [(info.queue, info.queue) for info in infos]
 
-    def queryset(self, request: HttpRequest, queryset: "QuerySet[Job]") -> "QuerySet[Job]":
+    def queryset(self, request: HttpRequest, queryset: "QuerySet[JobRow]") -> "QuerySet[JobRow]":
         return queryset.filter(queue=self.value()) if self.value() else queryset
 
 
@@ -57,11 +57,11 @@ class TaskFilter(admin.SimpleListFilter):
         known = {spec.name for spec in app.registry} | ({self.value()} if self.value() else set())
         return [(name, name) for name in sorted(known)]
 
-    def queryset(self, request: HttpRequest, queryset: "QuerySet[Job]") -> "QuerySet[Job]":
+    def queryset(self, request: HttpRequest, queryset: "QuerySet[JobRow]") -> "QuerySet[JobRow]":
         return queryset.filter(task=self.value()) if self.value() else queryset
 
 
-@admin.register(Job)
+@admin.register(JobRow)
 class JobAdmin(admin.ModelAdmin):
     """A list of jobs, newest first, and a page of each; nothing can be changed here."""
 
@@ -81,7 +81,7 @@ class JobAdmin(admin.ModelAdmin):
     show_full_result_count = False
     list_per_page = 50
 
-    def get_queryset(self, request: HttpRequest) -> "QuerySet[Job]":
+    def get_queryset(self, request: HttpRequest) -> "QuerySet[JobRow]":
         return super().get_queryset(request).using(database_alias())
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from django.db import models
 
 
-class Job(models.Model):
+class JobRow(models.Model):
     """A job in any state. It is read only: jobs change by the functions of Faultline alone."""
 
     id = models.BigIntegerField(primary_key=True)
@@ -32,6 +32,7 @@ class Job(models.Model):
     class Meta:
         managed = False
         db_table = 'faultline"."jobs'
+        verbose_name = "job"
         ordering: ClassVar[list[str]] = ["-id"]
         default_permissions = ("view",)
 

@@ -1,4 +1,4 @@
-"""Sessions that are made as new while nobody waits: the reply is read by the next borrower."""
+"""Sessions that are made as new without a wait: the reply is read by the next borrower."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class ConnectionsBeingReset(Generic[C]):
             return None
 
     def take_idle(self) -> C | None:
-        """One that nobody has wanted for a while: it goes back to the pool, which closes idle connections."""
+        """One that was not needed for a while: it goes back to the pool, which closes idle connections."""
         try:
             since, conn = self._conns.popleft()
         except IndexError:

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from faultline.cli.lab.bench.show import give_plots
-from faultline.cli.options import Command, told
+from faultline.cli.options import CliCommand, told
 from faultline.cli.terminal import Terminal
 from faultline.errors import InputError
 from faultline.lab.bench.bench_report import read
@@ -22,7 +22,7 @@ def _draw(terminal: Terminal, reports: tuple[Path, ...], folder: Path) -> None:
         give_plots(terminal, SCENARIOS[report.scenario], report, folder)
 
 
-draw_command: Final = Command(
+draw_command: Final = CliCommand(
     "draw",
     callback=_draw,
     params=[

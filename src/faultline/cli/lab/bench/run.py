@@ -9,7 +9,7 @@ from faultline.cli.exit_codes import ERROR, line_of
 from faultline.cli.lab.bench.progress import shown_progress
 from faultline.cli.lab.bench.show import give
 from faultline.cli.lab.bench.sizes import size_of, size_options
-from faultline.cli.options import Command, told
+from faultline.cli.options import CliCommand, told
 from faultline.cli.terminal import Terminal
 from faultline.errors import FaultlineError
 from faultline.lab.bench import bench_report as reports
@@ -44,7 +44,7 @@ def command_of(scenario: BenchScenario) -> click.Command:
 
     summary = f"{scenario.summary[0].upper()}{scenario.summary[1:]}."
     params = [*_wishes(FILE, "Write the report to this file."), *size_options(scenario)]
-    return Command(scenario.name, callback=run, params=params, help=summary)
+    return CliCommand(scenario.name, callback=run, params=params, help=summary)
 
 
 @told
@@ -61,7 +61,7 @@ def _run_all(terminal: Terminal, quick: bool, json_path: Path | None, plot: Path
     return ERROR if failed else 0
 
 
-all_command: Final = Command(
+all_command: Final = CliCommand(
     "all",
     callback=_run_all,
     params=_wishes(FOLDER, "Write a report a scenario into this folder."),

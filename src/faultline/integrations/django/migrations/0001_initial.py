@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
     dependencies: ClassVar[list[tuple[str, str]]] = []
     operations: ClassVar[list[object]] = [
         migrations.CreateModel(
-            name="Job",
+            name="JobRow",
             fields=[
                 ("id", models.BigIntegerField(primary_key=True, serialize=False)),
                 ("state", models.TextField()),
@@ -41,6 +41,7 @@ class Migration(migrations.Migration):
             options={
                 "db_table": 'faultline"."jobs',
                 "ordering": ["-id"],
+                "verbose_name": "job",
                 "managed": False,
                 "default_permissions": ("view",),
             },
