@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from faultline.audit import AuditReport, Counterexample, checks, examine
+from faultline.audit import AuditReport, Counterexample, examine
 from tests.audit.conftest import House
 from tests.audit.damage import DAMAGES, Damage
 
@@ -22,7 +22,7 @@ FACTS = {
     "effects_columns",
 }
 EMPTY = "select null::bigint, '', true where false"
-CHECKS = {check.name: check for check in checks.every()}
+CHECKS = {check.name: check for check in invariants.every()}
 
 
 def test_every_check_has_a_damage_it_sees_and_every_sql_file_is_used():
@@ -46,7 +46,7 @@ def test_damage_is_seen_by_its_own_check_and_names_the_job(
     assert_seen(examine(house.db, **options), damage, job_id)
 
     # The mutant: this one check emptied, all the others as shipped.
-    shipped = checks.source
+    shipped = invariants.source
     monkeypatch.setattr(
         "faultline.audit.walk.source", lambda name: EMPTY if name == damage.check else shipped(name)
     )

@@ -31,7 +31,8 @@ def test_every_method_that_blocks_has_an_async_twin_with_the_same_parameters(kin
     pure = own.keys() - twins.keys() - {name.removeprefix("a") for name in twins}
     decorators = {"resource", "middleware", "enqueue_middleware"}
     hooks = {"on_startup", "on_shutdown", "on_failed", "on_dead", "on_lost"}
-    assert pure <= {"connect_to", "new", "handle", "using"} | decorators | hooks
+    blocks = {"worker"}  # async alone: `async with app.worker()`
+    assert pure <= {"connect_to", "new", "handle", "using"} | decorators | hooks | blocks
 
 
 def test_jobs_are_listed_newest_first_and_by_filter(shop, store):

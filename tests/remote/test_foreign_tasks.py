@@ -1,4 +1,4 @@
-"""Two apps on one queue, one or both over a server: each leaves the tasks of the other to it."""
+"""Two apps on one queue, whose workers name no tasks and work over a server: each leaves the other's tasks."""
 
 import logging
 
@@ -9,9 +9,15 @@ from tests.remote.harness import Served, working
 from tests.support import enqueue, outcomes
 from tests.worker import harness
 from tests.worker.harness import eventually, rows
-from tests.worker.test_foreign_tasks import check_each_learns_what_is_not_its_own, ours, patient, theirs
+from tests.worker.test_foreign_tasks import (
+    _no_tasks_named,
+    check_each_learns_what_is_not_its_own,
+    ours,
+    patient,
+    theirs,
+)
 
-__all__ = ["patient"]
+__all__ = ["_no_tasks_named", "patient"]
 
 
 @pytest.mark.parametrize("beside", ["over a server", "on the database"])
