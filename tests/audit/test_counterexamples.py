@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from faultline.audit import AuditReport, Counterexample, examine
+from faultline.audit import AuditReport, Counterexample, examine, invariants
 from tests.audit.conftest import House
 from tests.audit.damage import DAMAGES, Damage
 

@@ -1,4 +1,4 @@
-"""Two apps on one queue, whose workers name no tasks and work over a server: each leaves the other's tasks."""
+"""Two apps on one queue whose workers name no tasks, over a server: each leaves the other's tasks to it."""
 
 import logging
 
