@@ -23,7 +23,7 @@ from tests.worker.harness import drain, eventually, execute, quick, rows, short,
 INSERT = "insert into effects (job_id, token, said) values (%s, %s, %s)"
 LISTENER = (
     "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
-    " and query ~ 'faultline.claim|listen faultline'"
+    " and query ~ 'faultline.(claim|newest_place)|listen faultline'"
 )
 
 

@@ -54,7 +54,8 @@ def claims_within(dsn: str, seconds: float) -> bool:
     """Whether a worker asks for work in so many seconds."""
     last = (
         "select max(query_start) from pg_stat_activity"
-        " where datname = current_database() and pid <> pg_backend_pid() and query ~ 'faultline.claim'"
+        " where datname = current_database() and pid <> pg_backend_pid()"
+        " and query ~ 'faultline.(claim|newest_place)'"
     )
     before = rows(dsn, last)
     time.sleep(seconds)
@@ -124,7 +125,7 @@ def test_workers_that_stand_by_ask_next_to_nothing(counted, store):
 def test_a_lost_line_is_made_again_and_listens(database, store):
     """Not found by the poll: it would come after a minute."""
     claims = (
-        "from pg_stat_activity where query ~ 'faultline.claim|listen faultline'"
+        "from pg_stat_activity where query ~ 'faultline.(claim|newest_place)|listen faultline'"
         " and datname = current_database() and pid <> pg_backend_pid()"
     )
     config = quick(poll_every=timedelta(minutes=1))
