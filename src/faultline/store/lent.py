@@ -12,7 +12,22 @@ NOT_SET: Final = object()
 """The result of a transaction that was given none; None is a result."""
 
 
-class Transaction(AsyncPqConnection):
+class CarriesResult:
+    """The part of a lent transaction that is no connection: the result of its job."""
+
+    _result: Any = NOT_SET
+
+    @property
+    def result(self) -> Any:
+        """The job's result, committed with the rows; None until it is set."""
+        return None if self._result is NOT_SET else self._result
+
+    @result.setter
+    def result(self, value: Any) -> None:
+        self._result = value
+
+
+class Transaction(CarriesResult, AsyncPqConnection):
     """A transaction that completes its job: a psycopg connection, for an async handler.
 
     `job.complete()` gives it; a parameter of this type is given one that lasts as long as the handler:
@@ -24,32 +39,12 @@ class Transaction(AsyncPqConnection):
     """
 
     _faultline_transaction = "async"
-    _result: Any = NOT_SET
-
-    @property
-    def result(self) -> Any:
-        """The job's result, committed with the rows; None until it is set."""
-        return None if self._result is NOT_SET else self._result
-
-    @result.setter
-    def result(self, value: Any) -> None:
-        self._result = value
 
 
-class SyncTransaction(SyncPqConnection):
+class SyncTransaction(CarriesResult, SyncPqConnection):
     """The same for a plain handler, which runs in a thread or in a process of its own."""
 
     _faultline_transaction = "plain"
-    _result: Any = NOT_SET
-
-    @property
-    def result(self) -> Any:
-        """The job's result, committed with the rows; None until it is set."""
-        return None if self._result is NOT_SET else self._result
-
-    @result.setter
-    def result(self, value: Any) -> None:
-        self._result = value
 
 
 class EndedSession:
