@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from faultline.notify import SIGN_EVERY, Notifier
+from faultline.runtime.notify import SIGN_EVERY, Notifier
 from tests.support_manager import Manager
 
 

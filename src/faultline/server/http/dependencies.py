@@ -18,8 +18,8 @@ from faultline.server.limits import PAGE_MAX
 from faultline.server.problems import QUEUE_NEEDED, TOO_MANY, RequestRefused
 from faultline.store import calls
 from faultline.store.rows import Outline
-from faultline.suggest import did_you_mean
 from faultline.telemetry import printable
+from faultline.text.suggest import did_you_mean
 
 PREFIX = "/api/v1"
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"

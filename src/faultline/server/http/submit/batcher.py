@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from faultline.client.bulk import is_due
-from faultline.client.gathering import take
+from faultline.client.gathering.batches import take
 from faultline.client.sender import Sender
 from faultline.client.unanswered import unknown_when_unanswered
 from faultline.errors import InputError, KeyConflict, ServerUnavailable

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final
 
-from faultline import event_loop
 from faultline.bounds import counted
 from faultline.config import Settings, WorkerConfig
 from faultline.errors import ConfigError
-from faultline.notify import Notifier
 from faultline.remote.grpc_extra import quiet_grpc, require_grpc
 from faultline.remote.server_address import ServerAddress
+from faultline.runtime import event_loop
+from faultline.runtime.notify import Notifier
 from faultline.store.servers.pooler import look_for_pooler
 from faultline.supervisor.channel import SupervisorChannel
 from faultline.task import Registry
