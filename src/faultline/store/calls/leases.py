@@ -132,8 +132,8 @@ def release(lease: Lease, reason: str = "", delay: timedelta = timedelta(0)) -> 
     return Call("release", {**lease.proof, "delay": delay, "reason": reason}, read=rows.nothing)
 
 
-def drop_claimed(lease: Lease, reason: str = "") -> Call[None]:
-    return Call("drop_claimed", {**lease.proof, "reason": reason}, read=rows.nothing)
+def cancel_claimed(lease: Lease, reason: str = "") -> Call[None]:
+    return Call("cancel_claimed", {**lease.proof, "reason": reason}, read=rows.nothing)
 
 
 def outcome(lease: Lease) -> Call[str]:
