@@ -208,7 +208,7 @@ def test_no_call_hears_the_reply_to_another(database, store, run):
         taken: list[Any] = []
         async with connected(database) as line:
             spoken = line._conn.spoken
-            first, *others = [line._conn.say(spoken.prepare(claim()), taken.append) for _ in range(3)]
+            first, *others = [line._conn.send_ahead(spoken.prepare(claim()), taken.append) for _ in range(3)]
             time.sleep(0.2)  # noqa: ASYNC251 - all are answered before any task had a turn to read
             first.close()
             for other in others:

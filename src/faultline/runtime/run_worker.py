@@ -117,8 +117,8 @@ async def work(
     parts: list[Coroutine[Any, Any, None]] = []
     if link is not None:
         link.obey(worker)
-        on_ready, watchdog = link.say_ready, False
-        parts.append(link.say_claimed(worker))
+        on_ready, watchdog = link.report_ready, False
+        parts.append(link.report_claimed(worker))
     elif signals:
         _obey_signals(worker)
         parts.append(Notifier.take().follow(worker.claimed, worker.stopping, worker.status))

@@ -111,5 +111,5 @@ def be_supervised(terminal: Terminal, wanted: WorkerOptions, fd: int, figures: P
     except Exception as error:
         if os.environ.get("FAULTLINE_DEBUG") == "1":
             raise
-        link.say_failed(type(error).__name__, line_of(error))
+        link.report_failed(type(error).__name__, line_of(error))
         raise click.exceptions.Exit(exit_code_of(error)) from error
