@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from faultline.store import rows
+from faultline.store import readers
 from faultline.store.call import Call
 from faultline.store.driver.arrays import ArrayParam
 from faultline.store.rows import (
@@ -17,7 +17,7 @@ from faultline.store.rows import (
 
 def worker_key(worker: int) -> Call[tuple[Any, ...] | None]:
     """A row with the name of the worker's API key; None when there is no such worker."""
-    return Call("worker_key", {"worker": worker}, read=rows.maybe_first)
+    return Call("worker_key", {"worker": worker}, read=readers.maybe_first)
 
 
 def create_key(
@@ -32,35 +32,35 @@ def create_key(
         "id": id, "hash": hash, "name": name, "scopes": ArrayParam(list(scopes), "text"),
         "queues": None if queues is None else ArrayParam(list(queues), "text"), "expires_at": expires_at,
     }  # fmt: skip
-    return Call("create_key", args, read=rows.key_info)
+    return Call("create_key", args, read=readers.key_info)
 
 
 def rotate_key(
     id: str, new_id: str, hash: bytes, overlap: timedelta, expires_at: datetime | None = None
 ) -> Call[KeyInfo]:
     args = {"id": id, "new_id": new_id, "hash": hash, "overlap": overlap, "expires_at": expires_at}
-    return Call("rotate_key", args, read=rows.key_info)
+    return Call("rotate_key", args, read=readers.key_info)
 
 
 def revoke_key(id: str, reason: str | None = None) -> Call[KeyInfo]:
-    return Call("revoke_key", {"id": id, "reason": reason}, read=rows.key_info)
+    return Call("revoke_key", {"id": id, "reason": reason}, read=readers.key_info)
 
 
 def list_keys(gone: bool = False) -> Call[list[KeyInfo]]:
-    return Call("list_keys", {"gone": gone}, read=rows.key_infos)
+    return Call("list_keys", {"gone": gone}, read=readers.key_infos)
 
 
 def find_keys(key_ids: list[str]) -> Call[dict[str, FoundKey]]:
     """The keys that there are, by id."""
-    return Call("find_keys", {"ids": ArrayParam(key_ids, "text")}, read=rows.found_keys)
+    return Call("find_keys", {"ids": ArrayParam(key_ids, "text")}, read=readers.found_keys)
 
 
 def key_used(id: str) -> Call[None]:
-    return Call("key_used", {"id": id}, read=rows.nothing)
+    return Call("key_used", {"id": id}, read=readers.nothing)
 
 
 def act_as(actor: str | None, reason: str | None = None) -> Call[None]:
-    return Call("act_as", {"actor": actor, "reason": reason}, read=rows.nothing)
+    return Call("act_as", {"actor": actor, "reason": reason}, read=readers.nothing)
 
 
 def acts(
@@ -74,13 +74,13 @@ def acts(
     args = {
         "job_id": job_id, "queue": queue, "verb": verb, "actor": actor, "before": before, "most": most,
     }  # fmt: skip
-    return Call("list_acts", args, read=rows.acts)
+    return Call("list_acts", args, read=readers.acts)
 
 
 def make_roles(prefix: str = "faultline_", own: bool = False) -> Call[list[str]]:
     """Returns the roles that it created."""
-    return Call("make_roles", {"prefix": prefix, "own": own}, read=rows.words)
+    return Call("make_roles", {"prefix": prefix, "own": own}, read=readers.words)
 
 
 def list_groups() -> Call[list[GroupRole]]:
-    return Call("list_groups", {}, read=rows.groups)
+    return Call("list_groups", {}, read=readers.groups)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from faultline.job import NewJob
-from faultline.store import rows
+from faultline.store import readers
 from faultline.store.call import Call
 from faultline.store.driver import notifications
 from faultline.store.driver.arrays import ArrayParam
@@ -42,9 +42,9 @@ def _kept_for(new: NewJob) -> timedelta:
 def enqueue(new: NewJob) -> Call[int]:
     if new.args and len(new.args) > TEXT_BYTES_MIN:
         many = enqueue_many([new])
-        return Call(many.name, many.args, read=rows.one)
+        return Call(many.name, many.args, read=readers.one)
     keyed = {} if new.key is None else {"key": new.key, "key_for": _kept_for(new)}
-    return Call("enqueue", {**_asked(new), "args": new.args, **keyed}, read=rows.one)
+    return Call("enqueue", {**_asked(new), "args": new.args, **keyed}, read=readers.one)
 
 
 def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list[int]]:
@@ -54,7 +54,7 @@ def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list
         args.setdefault("trace", trace)
     if any(new.key is not None for new in batch):
         args |= {"keys": ArrayParam([new.key for new in batch], "text"), "key_for": _kept_for(batch[0])}
-    return Call("enqueue_many", args, read=rows.ids)
+    return Call("enqueue_many", args, read=readers.ids)
 
 
 OPTIONS: Final = (
@@ -94,46 +94,46 @@ def enqueue_each(jobs: Sequence[NewJob]) -> Call[list[EnqueuedRow]]:
         args["traces"] = ArrayParam([new.trace for new in jobs], "text")
     if any(new.key is not None for new in jobs):
         args["keys"] = ArrayParam([new.key for new in jobs], "text")
-    return Call("enqueue_each", args, read=rows.enqueued)
+    return Call("enqueue_each", args, read=readers.enqueued)
 
 
 def telling_which_are_new(call: Call[list[int]]) -> Call[list[tuple[int, bool]]]:
     """The same `enqueue_many`; it returns each id and whether its job is new."""
-    return Call(call.name, call.args, read=rows.made)
+    return Call(call.name, call.args, read=readers.made)
 
 
 def wake(queue: str) -> Call[None]:
-    return Call("wake", {"queue": queue}, read=rows.nothing)
+    return Call("wake", {"queue": queue}, read=readers.nothing)
 
 
 def wake_each(queues: Sequence[str]) -> Call[None]:
-    return Call("wake_each", {"queues": ArrayParam(queues, "text")}, read=rows.nothing)
+    return Call("wake_each", {"queues": ArrayParam(queues, "text")}, read=readers.nothing)
 
 
 def wake_cancelled(job_ids: Sequence[int]) -> Call[None]:
     """Tell the workers of these jobs that they were cancelled: a hint; their heartbeats report it too."""
-    return Call("wake", {"queue": notifications.cancelled_message(job_ids)}, read=rows.nothing)
+    return Call("wake", {"queue": notifications.cancelled_message(job_ids)}, read=readers.nothing)
 
 
 def cancel(job_id: int, reason: str | None = None) -> Call[None]:
-    return Call("cancel", {"job_id": job_id, "reason": reason}, read=rows.nothing)
+    return Call("cancel", {"job_id": job_id, "reason": reason}, read=readers.nothing)
 
 
 def retry_now(job_id: int) -> Call[str]:
-    return Call("retry_now", {"job_id": job_id}, read=rows.one)
+    return Call("retry_now", {"job_id": job_id}, read=readers.one)
 
 
 def replay(job_id: int) -> Call[str]:
-    return Call("replay", {"job_id": job_id}, read=rows.one)
+    return Call("replay", {"job_id": job_id}, read=readers.one)
 
 
 def replay_many(
     queue: str | None = None, task: str | None = None, died_after: datetime | None = None, most: int = 1000
 ) -> Call[list[int]]:
     args = {"queue": queue, "task": task, "died_after": died_after, "most": most}
-    return Call("replay_many", args, read=rows.ids)
+    return Call("replay_many", args, read=readers.ids)
 
 
 def for_each(verb: str, ids: Sequence[int], reason: str | None = None) -> Call[list[BulkResult]]:
     args = {"verb": verb, "ids": ArrayParam(list(ids), "bigint"), "reason": reason}
-    return Call("for_each", args, read=rows.done)
+    return Call("for_each", args, read=readers.done)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from faultline.job import JobInfo, LedgerEntry, Refusal
-from faultline.store import rows
+from faultline.store import readers
 from faultline.store.call import Call
 from faultline.store.driver.arrays import ArrayParam
 from faultline.store.rows import (
@@ -17,33 +17,33 @@ from faultline.store.rows import (
 
 
 def metrics() -> Call[list[MetricRow]]:
-    return Call("metrics", {}, read=rows.figures)
+    return Call("metrics", {}, read=readers.figures)
 
 
 def count_dead(
     queue: str | None = None, task: str | None = None, died_after: datetime | None = None
 ) -> Call[int]:
-    return Call("count_dead", {"queue": queue, "task": task, "died_after": died_after}, read=rows.one)
+    return Call("count_dead", {"queue": queue, "task": task, "died_after": died_after}, read=readers.one)
 
 
 def get(job_id: int) -> Call[JobInfo | None]:
-    return Call("get_job", {"job_id": job_id}, read=rows.maybe_job)
+    return Call("get_job", {"job_id": job_id}, read=readers.maybe_job)
 
 
 def get_confirmed(job_id: int) -> Call[JobInfo | None]:
     """The same for a client that waits for the job's end: the end is durable before it is returned."""
-    return Call("get_job", {"job_id": job_id, "confirmed": True}, read=rows.maybe_job)
+    return Call("get_job", {"job_id": job_id, "confirmed": True}, read=readers.maybe_job)
 
 
 def get_unread(job_id: int, *, confirmed: bool = False) -> Call[JobInfo | None]:
     """The same with args and result as JSON text, for callers that only pass them on."""
     asked = {"job_id": job_id, "confirmed": confirmed}
-    return Call("get_job", asked, read=rows.maybe_job, raw_documents=True)
+    return Call("get_job", asked, read=readers.maybe_job, raw_documents=True)
 
 
 def outline(job_id: int) -> Call[Outline | None]:
     """The job without its payload, for a role that is neither an operator nor a server."""
-    return Call("get_outline", {"job_id": job_id}, read=rows.maybe_outline)
+    return Call("get_outline", {"job_id": job_id}, read=readers.maybe_outline)
 
 
 def queues_of(ids: Sequence[int]) -> Call[dict[int, str]]:
@@ -59,7 +59,7 @@ def list_jobs(
     most: int = 50,
 ) -> Call[list[JobInfo]]:
     args = {"state": state, "queue": queue, "task": task, "before": before, "most": most}
-    return Call("list_jobs", args, read=rows.jobs)
+    return Call("list_jobs", args, read=readers.jobs)
 
 
 def find_jobs(
@@ -72,7 +72,7 @@ def find_jobs(
 ) -> Call[list[JobInfo]]:
     """Without args and results, so that a page stays small."""
     args = {**_filter(states, queues, task), "key": key, "before": before, "most": most}
-    return Call("find_jobs", args, read=rows.jobs)
+    return Call("find_jobs", args, read=readers.jobs)
 
 
 def count_jobs(
@@ -81,7 +81,7 @@ def count_jobs(
     task: str | None = None,
     most: int = 10_001,
 ) -> Call[int]:
-    return Call("count_jobs", {**_filter(states, queues, task), "most": most}, read=rows.one)
+    return Call("count_jobs", {**_filter(states, queues, task), "most": most}, read=readers.one)
 
 
 def _filter(states: Sequence[str] | None, queues: Sequence[str] | None, task: str | None) -> dict[str, Any]:
@@ -93,11 +93,11 @@ def _filter(states: Sequence[str] | None, queues: Sequence[str] | None, task: st
 
 
 def ended(ids: Sequence[int]) -> Call[list[int]]:
-    return Call("ended", {"ids": ArrayParam(list(ids), "bigint")}, read=rows.ids)
+    return Call("ended", {"ids": ArrayParam(list(ids), "bigint")}, read=readers.ids)
 
 
 def changes(since: datetime | None = None, most: int = 1_000) -> Call[list[LedgerEntry]]:
-    return Call("changes", {"since": since, "most": most}, read=rows.entries)
+    return Call("changes", {"since": since, "most": most}, read=readers.entries)
 
 
 HISTORY_MAX: Final = 1_000
@@ -106,15 +106,15 @@ HISTORY_MAX: Final = 1_000
 
 def history(job_id: int, before: int | None = None, most: int = HISTORY_MAX) -> Call[list[LedgerEntry]]:
     """How the last leases of a job ended, oldest first; with `before`, the leases before that token."""
-    return Call("history", {"job_id": job_id, "before": before, "most": most}, read=rows.entries)
+    return Call("history", {"job_id": job_id, "before": before, "most": most}, read=readers.entries)
 
 
 def refusals(job_id: int | None = None, most: int = 50) -> Call[list[Refusal]]:
-    return Call("list_refusals", {"job_id": job_id, "most": most}, read=rows.refusals)
+    return Call("list_refusals", {"job_id": job_id, "most": most}, read=readers.refusals)
 
 
 def ledger(most: int = 50) -> Call[list[LedgerEntry]]:
-    return Call("list_entries", {"most": most}, read=rows.entries)
+    return Call("list_entries", {"most": most}, read=readers.entries)
 
 
 def list_workers(
@@ -124,12 +124,12 @@ def list_workers(
     args: dict[str, Any] = {"gone": gone, "most": most}
     if queues is not None:
         args["only_queues"] = ArrayParam(sorted(queues), "text")
-    return Call("list_workers", args, read=rows.worker_infos)
+    return Call("list_workers", args, read=readers.worker_infos)
 
 
 def health() -> Call[tuple[Any, ...]]:
-    return Call("health", {}, read=rows.first)
+    return Call("health", {}, read=readers.first)
 
 
 def doctor() -> Call[DoctorFacts]:
-    return Call("doctor", {}, read=rows.vitals)
+    return Call("doctor", {}, read=readers.vitals)

@@ -26,7 +26,8 @@ from faultline.server.throttling.payload_budget import (
 from faultline.store import calls
 from faultline.store.call import Call, Row
 from faultline.store.pool import AsyncStore
-from faultline.store.rows import AT, in_line
+from faultline.store.readers import in_line
+from faultline.store.rows import AT
 
 log = logging.getLogger("faultline.remote")
 
