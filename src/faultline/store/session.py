@@ -44,7 +44,7 @@ class PipelinedCall:
         self._line = line
         self.conn = conn
         self._name = call.name
-        self._message = conn.spoken.prepare(call)
+        self._message = conn.prepared_calls.prepare(call)
         self._talk: Exchange[list[Row]] | None = None
 
     @property
@@ -134,7 +134,7 @@ class DbSession:
     def lends(self, early: PipelinedCall, conn: AsyncPqConnection) -> bool:
         """Whether an early call may use this connection now; if so, others wait for its end."""
         is_free = not self._turn.locked() and conn.pgconn.transaction_status == TransactionStatus.IDLE
-        may_follow = conn.spoken.goes_in_line and not self._is_wanted
+        may_follow = conn.prepared_calls.goes_in_line and not self._is_wanted
         if self._conn is not conn or conn.is_stale or not (is_free or may_follow):
             return False
         self._early = early
@@ -157,8 +157,8 @@ class DbSession:
     async def _send(self, conn: AsyncPqConnection, call: Call[Any], taker: ReplyHandler | None) -> list[Row]:
         if self._prepare:
             if taker is None:
-                return await conn.wait(conn.spoken.carry(call))
-            return await conn.reply(conn.send_ahead(conn.spoken.prepare(call), taker.take))
+                return await conn.wait(conn.prepared_calls.carry(call))
+            return await conn.reply(conn.send_ahead(conn.prepared_calls.prepare(call), taker.take))
         async with conn.cursor(binary=True) as cursor:
             rows = await (await cursor.execute(call.sql, call.args)).fetchall()
         if taker is not None:

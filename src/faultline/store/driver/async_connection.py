@@ -126,7 +126,7 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
         return self.second_look is not None and self.second_look.is_stale
 
     @cached_property
-    def spoken(self) -> PreparedCalls:
+    def prepared_calls(self) -> PreparedCalls:
         """Calls without a cursor, on this connection."""
         return PreparedCalls(self)
 
@@ -209,7 +209,7 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
     def send_ahead(self, message: PreparedMessage, take: Take | None) -> "Exchange[list[Row]]":
         """Send a pipelined call now; `reply` waits for its rows."""
         try:
-            receiving = self.spoken.send_ahead(message, take)
+            receiving = self.prepared_calls.send_ahead(message, take)
         except Error as fault:
             self.fail_all()  # the driver may have closed the socket
             receiving = _raising(fault)
@@ -359,7 +359,7 @@ class SyncPqConnection(WritableCheck, Connection[Any]):
         return monotonic() + pause
 
     @cached_property
-    def spoken(self) -> PreparedCalls:
+    def prepared_calls(self) -> PreparedCalls:
         """Calls without a cursor, on this connection."""
         return PreparedCalls(self)
 

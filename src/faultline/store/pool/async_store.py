@@ -62,7 +62,7 @@ class AsyncStore(AsyncPool):
     async def _carry(self, conn: AsyncPqConnection, call: Call[T], hint: Call[Any] | None) -> T:
         if self._prepare:
             with named_errors():
-                return call.read(await conn.wait(conn.spoken.carry(call, hint)))
+                return call.read(await conn.wait(conn.prepared_calls.carry(call, hint)))
         answer = await self.run_in(conn, call)
         if hint is not None:
             with suppress(psycopg.Error, DatabaseError):

@@ -62,7 +62,7 @@ class Store(PlainPool):
     def _carry(self, conn: SyncPqConnection, call: Call[T], hint: Call[Any] | None) -> T:
         if self._prepare:
             with named_errors():
-                return call.read(conn.wait(conn.spoken.carry(call, hint)))
+                return call.read(conn.wait(conn.prepared_calls.carry(call, hint)))
         answer = self.run_in(conn, call)
         if hint is not None:
             with suppress(psycopg.Error, DatabaseError):

@@ -1,4 +1,4 @@
-"""A job in a child's hand: as in the worker's, and what job.complete comes to is told to the worker."""
+"""A job in hand in a child process; it reports to the worker what became of job.complete."""
 
 import asyncio
 import os
