@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from faultline.durations import format_duration, parse_duration
 from faultline.errors import InputError, OutOfBounds
+from faultline.text.durations import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,19 @@ import time
 
 import pytest
 
-from faultline.notify import SIGN_EVERY, Notifier
-from tests.support_manager import Manager
+from faultline.runtime.notify import SIGN_EVERY, Notifier
+from tests.support_manager import PATIENCE, Manager
 
 
-async def live(notifier, ready, stopping, seconds=0.15):
-    """Follow a life for a moment, and end it as a process does."""
+async def live(notifier, ready, stopping, signs_in=None):
+    """Follow a life for a moment, or until a manager has three signs of it, and end it as a process does."""
     told = asyncio.create_task(notifier.follow(ready, stopping, lambda: "3 jobs in hand"))
-    await asyncio.sleep(seconds)
+    if signs_in is None:
+        await asyncio.sleep(0.15)
+    else:
+        async with asyncio.timeout(PATIENCE):
+            while signs_in.count("WATCHDOG") < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
     told.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await told
@@ -37,7 +42,7 @@ def manager(request, tmp_path):
 def test_ready_comes_first_then_signs_of_life_with_a_status(manager):
     notifier = Notifier.take({"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "40000"})
 
-    asyncio.run(live(notifier, event(True), event(False)))
+    asyncio.run(live(notifier, event(True), event(False), manager))
 
     first, *rest = manager.hear()
     assert first == (os.getpid(), {"READY": "1", "STATUS": "3 jobs in hand"})
@@ -56,7 +61,7 @@ def test_before_it_is_ready_nothing_is_said(manager):
 def test_stopping_is_said_once_and_signs_go_on_while_it_drains(manager):
     notifier = Notifier.take({"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "40000"})
 
-    asyncio.run(live(notifier, event(True), event(True)))
+    asyncio.run(live(notifier, event(True), event(True), manager))
 
     kinds = [next(iter(word.said)) for word in manager.hear()]
     assert kinds[:3] == ["READY", "STOPPING", "WATCHDOG"]
@@ -146,7 +151,7 @@ def test_a_file_that_cannot_be_written_stops_nothing_and_is_warned_of_once(tmp_p
     file = tmp_path / "no" / "such" / "folder"
     notifier = Notifier(file=file, sign_every=0.02)
 
-    asyncio.run(live(notifier, event(True), event(True), 0.1))
+    asyncio.run(live(notifier, event(True), event(True)))
 
     (warning,) = caplog.records
     assert warning.levelname == "WARNING"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from faultline import worker_runtime
 from faultline.args import ArgsCodec
 from faultline.client import unanswered
 from faultline.errors import BadArguments, OutcomeUnknown, ServerUnavailable, _in_brief
+from faultline.runtime import run_worker
 from faultline.telemetry import frames
 
 
@@ -45,8 +45,8 @@ def test_handlers_that_would_not_stop(monkeypatch, caplog):
     monkeypatch.setattr(os, "_exit", left.append)
     monkeypatch.setattr(logging, "shutdown", lambda: None)
 
-    worker_runtime._leave_at_once(SimpleNamespace(stuck=1, exit_code=3))  # type: ignore[arg-type]
-    worker_runtime._leave_at_once(SimpleNamespace(stuck=2, exit_code=3))  # type: ignore[arg-type]
+    run_worker._leave_at_once(SimpleNamespace(stuck=1, exit_code=3))  # type: ignore[arg-type]
+    run_worker._leave_at_once(SimpleNamespace(stuck=2, exit_code=3))  # type: ignore[arg-type]
 
     assert [record.getMessage().split(";")[0] for record in caplog.records] == [
         "1 handler would not stop", "2 handlers would not stop",

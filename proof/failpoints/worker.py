@@ -5,7 +5,7 @@ import logging
 import sys
 
 from faultline.config import Settings, WorkerConfig
-from faultline.worker_runtime import work
+from faultline.runtime.run_worker import work
 from proof.failpoints.app import app
 from proof.failpoints.timing import GRACE, LEASE
 

@@ -12,7 +12,7 @@ MUTANTS = (
         "a key has no rate over gRPC", "G13",
         f"{FAIR}::test_a_key_has_a_rate_on_grpc_as_on_http",
         (Patch("server/grpc/guard/call_guard.py", "while not self.rate_limiter.has_turn(caller.actor, kind):", "while False:"),
-         Patch("server/rate_limit.py", "if not self.has_turn(name, kind):", "if False:")),
+         Patch("server/throttling/rate_limit.py", "if not self.has_turn(name, kind):", "if False:")),
     ),
     Mutant(
         "a job's fields are decoded however long they are", "G13",
@@ -22,7 +22,7 @@ MUTANTS = (
     Mutant(
         "a mistyped name is compared with all there are", "G13",
         "tests/http/test_long_lists.py::test_a_mistyped_queue_is_compared_with_some_of_very_many",
-        (Patch("suggest.py", "if len(by_lower) > COMPARED_MAX else by_lower", "if False else by_lower"),),
+        (Patch("text/suggest.py", "if len(by_lower) > COMPARED_MAX else by_lower", "if False else by_lower"),),
     ),
     Mutant(
         "all queues come in one answer", "G13",
@@ -77,12 +77,12 @@ MUTANTS = (
     Mutant(
         "two keys hold all the room for jobs on their way", "G13",
         f"{CARGO}::test_a_key_takes_no_more_of_the_room_than_it_leaves_free",
-        (Patch("server/payload_budget.py", "and (not held or held + CLAIM_BYTES_MAX <= free)", "and True"),),
+        (Patch("server/throttling/payload_budget.py", "and (not held or held + CLAIM_BYTES_MAX <= free)", "and True"),),
     ),
     Mutant(
         "answers that are not read keep their room until the call's deadline", "G13",
         f"{CARGO}::test_many_keys_that_do_not_read_are_hung_up_on_and_their_jobs_come_back",
-        (Patch("server/payload_budget.py", "                    load.hurry()\n", "                    pass\n"),),
+        (Patch("server/throttling/payload_budget.py", "                    load.hurry()\n", "                    pass\n"),),
     ),
     Mutant(
         "a connection whose answer is not read stays open", "G13",
@@ -93,7 +93,7 @@ MUTANTS = (
     Mutant(
         "documents of some kilobytes are checked as they come", "G13",
         f"{PACING}::test_every_door_paces_its_large_documents",
-        (Patch("server/document_pacing.py", "LARGE_BYTES: Final = 4_096", "LARGE_BYTES: Final = 65_536"),),
+        (Patch("server/throttling/document_pacing.py", "LARGE_BYTES: Final = 4_096", "LARGE_BYTES: Final = 65_536"),),
     ),
     Mutant(
         "jobs over gRPC are paced by their args alone", "G13",
@@ -105,7 +105,7 @@ MUTANTS = (
         "tests/bad_input/test_i12_documents_that_cost.py::test_i12_many_small_values_are_no_tree_in_a_backend",
         (
             Patch("sql/migrations/0019_document_depth.sql", "json_strip_nulls(value::json) is not null", "value::jsonb is not null"),
-            Patch("store/calls.py", "if new.args and len(new.args) > TEXT_BYTES_MIN:", "if False:"),
+            Patch("store/calls/jobs.py", "if new.args and len(new.args) > TEXT_BYTES_MIN:", "if False:"),
         ),
     ),
     Mutant(

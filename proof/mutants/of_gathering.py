@@ -10,7 +10,7 @@ MUTANTS = (
         "a job that is refused fails those of its batch", "G7",
         f"{TOGETHER}::test_a_job_that_postgresql_refuses_fails_alone",
         (Patch(
-            "client/gathering.py", "return [Alone.FIRST] * len(jobs)  # for",
+            "client/gathering/batches.py", "return [Alone.FIRST] * len(jobs)  # for",
             "return [error] * len(jobs)  # type: ignore[list-item]  # for",
         ),),
     ),
@@ -18,7 +18,7 @@ MUTANTS = (
         "an answer follows the transaction of another job", "G7",
         f"{TOGETHER}::test_a_key_that_names_another_request_fails_alone",
         (Patch(
-            "client/gathering.py", "return [Alone.FIRST if row.id is None else row.id for row in rows]",
+            "client/gathering/batches.py", "return [Alone.FIRST if row.id is None else row.id for row in rows]",
             "return [rows[0].id if row.id is None else row.id for row in rows]",
         ),),
     ),
@@ -31,7 +31,7 @@ MUTANTS = (
         "a batch whose reply was lost is sent again", "G7",
         f"{TROUBLE}::test_a_lost_reply_is_unknown_to_each_caller_and_no_job_is_sent_twice",
         (Patch(
-            "client/gathering.py", "[_unknown(error) if new.key is None else Alone.AGAIN for new in jobs]",
+            "client/gathering/batches.py", "[_unknown(error) if new.key is None else Alone.AGAIN for new in jobs]",
             "[Alone.AGAIN for new in jobs]",
         ),),
     ),
@@ -39,7 +39,7 @@ MUTANTS = (
         "a caller that was cancelled takes its batch with it", "G7",
         f"{TOGETHER}::test_a_caller_that_is_cancelled_after_its_job_was_sent_ends_alone_and_its_row_stays",
         (Patch(
-            "client/lines.py", "        if not self.answer.done():\n            self.answer.set_result(answer)\n",
+            "client/gathering/async_line.py", "        if not self.answer.done():\n            self.answer.set_result(answer)\n",
             "        self.answer.set_result(answer)\n",
         ),),
         red_by=("InvalidStateError",),
@@ -47,17 +47,17 @@ MUTANTS = (
     Mutant(
         "a caller that was cancelled is sent all the same", "G7",
         f"{TOGETHER}::test_a_caller_that_is_cancelled_before_its_job_is_sent_is_left_out",
-        (Patch("client/gathering.py", "if not waiting[0].is_left:", "if True:"),),
+        (Patch("client/gathering/batches.py", "if not waiting[0].is_left:", "if True:"),),
     ),
     Mutant(
         "a batch may hold any number of bytes", "G13",
         f"{TOGETHER}::test_the_bytes_of_a_batch_are_bounded",
-        (Patch("client/gathering.py", "if batch and size > bytes_max:", "if False:"),),
+        (Patch("client/gathering/batches.py", "if batch and size > bytes_max:", "if False:"),),
     ),
     Mutant(
         "a held key holds up the other keys", "G13",
         f"{TROUBLE}::test_a_key_that_another_transaction_holds_delays_no_other",
-        (Patch("client/lines.py", "OVERTAKE_SECONDS: Final = 0.1", "OVERTAKE_SECONDS: Final = 3600.0"),),
+        (Patch("client/gathering/batches.py", "OVERTAKE_SECONDS: Final = 0.1", "OVERTAKE_SECONDS: Final = 3600.0"),),
     ),
     Mutant(
         "a batch waits for a transaction that holds a key", "G13",
@@ -88,6 +88,6 @@ MUTANTS = (
     Mutant(
         "a forked child waits for the calls of its parent", "G7",
         f"{TROUBLE}::test_a_forked_child_does_not_wait_for_the_calls_of_its_parent",
-        (Patch("client/app_lines.py", "if self._pid != os.getpid():\n            self._forget()", "if False:\n            self._forget()"),),
+        (Patch("client/gathering/app_lines.py", "if self._pid != os.getpid():\n            self._forget()", "if False:\n            self._forget()"),),
     ),
 )  # fmt: skip

@@ -10,12 +10,12 @@ MUTANTS = (
     Mutant(
         "large documents are checked as they come", "G13",
         f"{PACING}::test_checks_of_many_calls_come_one_to_a_turn_of_the_loop",
-        (Patch("server/document_pacing.py", "        await self._begin(name_of_turn())\n", ""),),
+        (Patch("server/throttling/document_pacing.py", "        await self._begin(name_of_turn())\n", ""),),
     ),
     Mutant(
         "large documents are checked in the order of arrival", "G13",
         f"{PACING}::test_keys_take_turns_and_one_that_leaves_holds_none_up",
-        (Patch("server/document_pacing.py", "self._begin(name_of_turn())", 'self._begin("")'),),
+        (Patch("server/throttling/document_pacing.py", "self._begin(name_of_turn())", 'self._begin("")'),),
         red_by=("AssertionError",),
     ),
     Mutant(

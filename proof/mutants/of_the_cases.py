@@ -239,7 +239,7 @@ MUTANTS = (
     Mutant(
         "an attempt refused in a batch is taken for settled", "G4",
         "tests/worker/test_settling.py::test_one_busy_one_late_and_one_cancelled_do_not_hold_up_their_batch",
-        (worker("settlement/settler", "self._say_refused(attempt, answer.reason or \"gone\", answer.current_token)\n            ended", "pass\n            ended"),),
+        (worker("settlement/settler", "self._report_refused(attempt, answer.reason or \"gone\", answer.current_token)\n            ended", "pass\n            ended"),),
     ),
     Mutant(
         "a worker does not look at its own deadline before it commits", "G5",

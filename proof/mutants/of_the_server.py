@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "one key takes all the room for jobs on their way", "G13",
         "tests/grpc/test_payload_budget.py::test_a_claim_waits_for_room_and_one_key_has_a_part_of_it",
-        (Patch("server/payload_budget.py", "and self._held[whose] + CLAIM_BYTES_MAX <= self._bytes_per_key", "and True"),),
+        (Patch("server/throttling/payload_budget.py", "and self._held[whose] + CLAIM_BYTES_MAX <= self._bytes_per_key", "and True"),),
     ),
     Mutant(
         "a worker's number serves any key", "G15",

@@ -25,7 +25,7 @@ MUTANTS = (
         "a call that a server turned read-only refused is not tried again", "G10",
         f"{POOLS}::test_a_call_goes_on_to_the_server_that_takes_writes",
         (store(
-            "pool", "            try:\n                return self._run(POOL_WAIT_SECONDS, call, hint)\n            except CannotConnect as away:",
+            "pool/plain_store", "            try:\n                return self._run(POOL_WAIT_SECONDS, call, hint)\n            except CannotConnect as away:",
             "            try:\n                raise refused\n            except CannotConnect as away:",
         ),),
         red_by=("ReadOnlyServer",),
@@ -34,7 +34,7 @@ MUTANTS = (
         "an awaited call that a server turned read-only refused is not tried again", "G10",
         f"{POOLS}::test_a_call_goes_on_to_the_server_that_takes_writes",
         (store(
-            "pool", "            try:\n                return await self._run(POOL_WAIT_SECONDS, call, hint)\n            except",
+            "pool/async_store", "            try:\n                return await self._run(POOL_WAIT_SECONDS, call, hint)\n            except",
             "            try:\n                raise refused\n            except",
         ),),
         red_by=("ReadOnlyServer",),
@@ -42,13 +42,13 @@ MUTANTS = (
     Mutant(
         "sessions of a server that turned read-only are lent again", "G10",
         f"{POOLS}::test_a_call_goes_on_to_the_server_that_takes_writes",
-        (store("pool", "            pool.drain()  # the other connections belong to the same server\n", "            pass\n"), LENT),
+        (store("pool/plain_pool", "            pool.drain()  # the other connections belong to the same server\n", "            pass\n"), LENT),
         red_by=("ReadOnlyServer",),
     ),
     Mutant(
         "sessions of a server that turned read-only are lent again in the loop", "G10",
         f"{POOLS}::test_a_call_goes_on_to_the_server_that_takes_writes",
-        (store("pool", "                await pool.drain()\n", "                pass\n"), LENT_IN_THE_LOOP),
+        (store("pool/async_pool", "                await pool.drain()\n", "                pass\n"), LENT_IN_THE_LOOP),
         red_by=("ReadOnlyServer",),
     ),
     Mutant(
@@ -74,7 +74,7 @@ MUTANTS = (
     Mutant(
         "a bulk begins on a session that takes no writes", "G10",
         f"{POOLS}::test_a_bulk_goes_on_to_the_server_that_takes_writes",
-        (store("pool", "                if is_last or not conn.has_turned:  # known from the reply to BEGIN", "                if True:"),),
+        (store("pool/plain_pool", "                if is_last or not conn.has_turned:  # known from the reply to BEGIN", "                if True:"),),
         red_by=("ReadOnlyServer",),
     ),
     Mutant(
@@ -86,7 +86,7 @@ MUTANTS = (
     Mutant(
         "an operator's verb begins on a session that takes no writes", "G10",
         f"{SERVER}::test_an_operators_verb_is_carried_out_where_writes_are_taken",
-        (store("pool", "                        if is_last or not conn.has_turned:\n", "                        if True:\n"),),
+        (store("pool/async_pool", "                        if is_last or not conn.has_turned:\n", "                        if True:\n"),),
     ),
     Mutant(
         "a handler's write that the server refused is its failure", "G10",

@@ -34,7 +34,7 @@ some_queues = st.sampled_from((QUEUES, ("one",), ("two",)))
 some_delay = st.sampled_from((timedelta(0), timedelta(seconds=5), timedelta(minutes=2)))
 some_start = st.sampled_from((timedelta(0), timedelta(0), timedelta(0), timedelta(seconds=5)))
 some_time = st.sampled_from([timedelta(seconds=seconds) for seconds in (4, 12, 16, 70, 70, 7200)])
-VERBS: Final = ("complete", "fail", "crash", "crash_alone", "bury", "snooze", "release", "drop_claimed")
+VERBS: Final = ("complete", "fail", "crash", "crash_alone", "bury", "snooze", "release", "cancel_claimed")
 some_verb = st.sampled_from(("complete", *VERBS))
 some_place = st.integers(0, 100)
 """Which of those that are there, counted from the newest and round and round."""
@@ -225,7 +225,7 @@ class Machine(RuleBasedStateMachine):
         assert answer == expected, f"outcome() says {answer}, and it is {expected}"
         self.seen("outcomes asked for")
 
-    @rule(verb=st.sampled_from(("complete", "bury", "crash_alone", "drop_claimed")))
+    @rule(verb=st.sampled_from(("complete", "bury", "crash_alone", "cancel_claimed")))
     def a_key_ends_with_its_window(self, verb: str) -> None:
         """After its job has ended in any way, the same key gives another job."""
         self.enqueue_keyed("two", "a", 1)
@@ -374,4 +374,4 @@ def _settling(held: ReferenceLease, verb: str, delay: timedelta) -> Call[Any]:
         case "bury":
             return calls.bury(lease, "no good")
         case _:
-            return calls.drop_claimed(lease)
+            return calls.cancel_claimed(lease)

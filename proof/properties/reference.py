@@ -127,7 +127,7 @@ class Reference:
         match verb:
             case "complete":
                 self._end(job, "succeeded")
-            case "drop_claimed":
+            case "cancel_claimed":
                 self._end(job, "cancelled")
             case "bury":
                 self._die(job)

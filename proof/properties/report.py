@@ -16,7 +16,7 @@ SOMETIMES: Final = (
     "claims", "stale writes refused", "leases reaped", "beats lost", "outcomes asked for", "keys found again",
     "keys in conflict", "acts refused", "cancel", "retry_now", "replay", "complete went through",
     "fail went through", "crash went through", "crash_alone went through", "snooze went through",
-    "release went through", "bury went through", "drop_claimed went through", "histories walked", "audits",
+    "release went through", "bury went through", "cancel_claimed went through", "histories walked", "audits",
 )  # fmt: skip
 """What must have happened in the machine's histories, or they prove nothing."""
 

@@ -21,8 +21,8 @@ from faultline.extensions.resources import Scope
 from faultline.job import JobInfo, JobState, NewJob, read_state
 from faultline.store import calls
 from faultline.store.call import Call
-from faultline.suggest import naming_options
 from faultline.task import Registry
+from faultline.text.suggest import naming_options
 
 if TYPE_CHECKING:
     from faultline.worker.options import RunOptions
@@ -300,7 +300,7 @@ class Faultline:
 
         sys.exit(app.run_worker(queues="billing=5,mail", concurrency=20))
         """
-        from faultline.worker_runtime import run_to_the_end  # a producer need not load the worker
+        from faultline.runtime.run_worker import run_to_the_end  # a producer need not load the worker
 
         refuse_in_a_loop("run_worker")
         return run_to_the_end(self.registry, self.settings, options)
@@ -313,7 +313,7 @@ class Faultline:
 
         working = asyncio.create_task(app.arun_worker(concurrency=20))
         """
-        from faultline.worker_runtime import run_in_loop
+        from faultline.runtime.run_worker import run_in_loop
 
         return await run_in_loop(self.registry, self.settings, options)
 
@@ -326,8 +326,8 @@ class Faultline:
         The block begins once the worker is ready. At its end running jobs finish within the grace. A worker
         that cannot start, or ends by an error, raises it in the block. Options as of `run_worker`.
         """
-        from faultline.worker_block import WorkerBlock
-        from faultline.worker_runtime import run_in_loop
+        from faultline.runtime.run_worker import run_in_loop
+        from faultline.runtime.worker_block import WorkerBlock
 
         return WorkerBlock(
             lambda on_ready: run_in_loop(self.registry, self.settings, options, on_ready=on_ready)

@@ -8,8 +8,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from faultline.durations import format_duration
 from faultline.errors import BadName, OutOfBounds
+from faultline.text.durations import format_duration
 
 PRIORITY_MIN: Final = -100
 PRIORITY_MAX: Final = 100

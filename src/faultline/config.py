@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from faultline.bounds import check_lease_for, check_queue_name, check_timeout
-from faultline.durations import format_duration
 from faultline.errors import ConfigError, InputError
+from faultline.text.durations import format_duration
 
 Pooler = Literal["auto", "none", "transaction"]
 
@@ -225,7 +225,7 @@ class WorkerConfig:
 
 
 def _no_option(name: str, known: list[str]) -> str:
-    from faultline.suggest import did_you_mean  # a mistake is rare, and a pacemaker need not load it
+    from faultline.text.suggest import did_you_mean  # a mistake is rare, and a pacemaker need not load it
 
     hint = did_you_mean(name, known) or "."
     return f"WorkerConfig has no setting {name[:60]!a}{hint} It has {', '.join(known)}"
@@ -269,7 +269,7 @@ def mistyped(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     >>> mistyped({"FAULTLINE_DNS": "dbname=shop", "FAULTLINE_PORT": "tcp://10.0.0.7:8000"})
     {'FAULTLINE_DNS': 'FAULTLINE_DSN'}
     """
-    from faultline.suggest import close_to  # a mistake is rare, and a pacemaker need not load it
+    from faultline.text.suggest import close_to  # a mistake is rare, and a pacemaker need not load it
 
     found: dict[str, str] = {}
     words = [name.removeprefix(PREFIX) for name in SETTINGS]

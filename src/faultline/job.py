@@ -12,7 +12,7 @@ from uuid import UUID, uuid5
 import msgspec
 
 from faultline.errors import BadName, FaultlineError, OutOfBounds
-from faultline.suggest import did_you_mean
+from faultline.text.suggest import did_you_mean
 
 if TYPE_CHECKING:  # states are plain values: only the type checker follows the import
     from psycopg import IsolationLevel

@@ -16,8 +16,8 @@ from typing import Final, Protocol, final
 import msgspec
 
 from faultline.bounds import DELAY_MAX
-from faultline.durations import format_duration
 from faultline.errors import ConfigError
+from faultline.text.durations import format_duration
 
 Chance = Callable[[], float]
 """A source of numbers from 0 up to 1; tests bring their own."""

@@ -21,7 +21,7 @@ from faultline.errors import ConfigError, UnknownTask
 from faultline.extensions import AppExtensions, Injection, injection_of
 from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy, rules_of
-from faultline.suggest import close_to
+from faultline.text.suggest import close_to
 
 MAX_ATTEMPTS: Final = 10
 MAX_CRASHES: Final = 3

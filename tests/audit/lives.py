@@ -166,7 +166,7 @@ def is_cancelled_while_it_runs(store: Store, clock: Clock) -> int:
 
 def is_dropped_by_its_handler(store: Store, clock: Clock) -> int:
     lease = _claimed(store)
-    store.run(calls.drop_claimed(lease, "not wanted"))
+    store.run(calls.cancel_claimed(lease, "not wanted"))
     return lease.job_id
 
 

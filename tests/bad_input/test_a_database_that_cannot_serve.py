@@ -11,9 +11,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from faultline import Faultline, errors
-from faultline.store import calls, pool
+from faultline.store import calls
 from faultline.store.migrate import migrate
-from faultline.store.pool import AsyncStore, Store
+from faultline.store.pool import AsyncStore, Store, async_store, plain_store
 from faultline.store.sql_files import LATEST
 from tests.support import enqueue, new_job
 
@@ -302,7 +302,8 @@ class TestAServerThatIsGone:
     def outage(self, monkeypatch) -> Iterator[Any]:
         from tests.promises.standby import a_primary
 
-        monkeypatch.setattr(pool, "POOL_WAIT_SECONDS", 1.5)
+        for stores in (plain_store, async_store):
+            monkeypatch.setattr(stores, "POOL_WAIT_SECONDS", 1.5)
         with a_primary() as private:
             migrate(private.dsn())
             yield private

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from faultline import Faultline, KeyConflict
-from faultline.client import lines
-from faultline.client.gathering import BATCH_BYTES_MAX, BATCH_JOBS_MAX
+from faultline.client.gathering import async_line, thread_line
+from faultline.client.gathering.batches import BATCH_BYTES_MAX, BATCH_JOBS_MAX
 from faultline.errors import BadDocument, OutOfBounds
 from faultline.store import calls
 from tests.client.gathered import FORMS, MAIL, BusyApp
@@ -51,7 +51,8 @@ def called(monkeypatch):
 @pytest.fixture
 def patient(monkeypatch):
     """A line that waits for its leader, so that what gathers behind it is known."""
-    monkeypatch.setattr(lines, "OVERTAKE_SECONDS", 30.0)
+    for line in (async_line, thread_line):
+        monkeypatch.setattr(line, "OVERTAKE_SECONDS", 30.0)
 
 
 def transactions(database, ids):
@@ -248,7 +249,7 @@ def test_a_caller_that_is_cancelled_before_its_job_is_sent_is_left_out(database,
 def test_a_caller_that_is_cancelled_after_its_job_was_sent_ends_alone_and_its_row_stays(
     database, monkeypatch
 ):
-    monkeypatch.setattr(lines, "OVERTAKE_SECONDS", 0.0)
+    monkeypatch.setattr(async_line, "OVERTAKE_SECONDS", 0.0)
 
     async def main():
         async with BusyApp(database) as busy:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from faultline import Faultline, KeyConflict, OutcomeUnknown
-from faultline.client import lines
+from faultline.client.gathering import async_line, thread_line
 from faultline.errors import CannotConnect, ServerUnavailable
 from faultline.store.migrate import migrate
 from faultline.telemetry import listen
@@ -25,7 +25,8 @@ from tests.worker.harness import eventually
 @pytest.fixture
 def patient(monkeypatch):
     """A line that waits for its leader, so that what gathers behind it is known."""
-    monkeypatch.setattr(lines, "OVERTAKE_SECONDS", 30.0)
+    for line in (async_line, thread_line):
+        monkeypatch.setattr(line, "OVERTAKE_SECONDS", 30.0)
 
 
 @pytest.fixture
@@ -291,7 +292,7 @@ def test_a_forked_child_does_not_wait_for_the_calls_of_its_parent(database):
 
 
 def test_the_thread_of_a_line_ends_when_it_has_nothing_to_do(database, monkeypatch):
-    monkeypatch.setattr(lines, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(thread_line, "IDLE_SECONDS", 0.05)
     app = Faultline(database)
     callers = InThreads(app)
 

@@ -14,7 +14,7 @@ import pytest
 from faultline.lab.conformance.scripted_worker import ServerUnderTest, done
 from faultline.rpc.v1 import worker_pb2
 from faultline.server.auth import mint
-from faultline.server.payload_budget import CLAIM_BYTES_MAX, PayloadBudget
+from faultline.server.throttling.payload_budget import CLAIM_BYTES_MAX, PayloadBudget
 from faultline.store import calls
 from tests.support import new_job
 

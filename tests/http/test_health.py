@@ -29,8 +29,8 @@ def database(server, template):
 def service(database, monkeypatch):
     monkeypatch.setattr("faultline.server.http.api_context.READY_SECONDS", 0.0)
     monkeypatch.setattr("faultline.server.http.api_context.READY_SECONDS_MAX", 0.5)
-    monkeypatch.setattr("faultline.store.pool.POOL_WAIT_SECONDS", 0.3)
-    monkeypatch.setattr("faultline.store.pool.POOL_TRY_SECONDS", 0.2)
+    monkeypatch.setattr("faultline.store.pool.async_store.POOL_WAIT_SECONDS", 0.3)
+    monkeypatch.setattr("faultline.store.pool.async_pool.POOL_TRY_SECONDS", 0.2)
     with serving(database) as running:
         yield running
 

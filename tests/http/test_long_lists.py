@@ -4,9 +4,9 @@ import difflib
 
 import pytest
 
-from faultline import suggest
 from faultline.server.http.routes import jobs as routes
 from faultline.store import calls
+from faultline.text import suggest
 from tests.http.serving import code_of
 from tests.support import claim_one
 

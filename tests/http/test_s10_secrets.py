@@ -76,7 +76,7 @@ def test_s13_however_many_queues_are_named_what_is_kept_of_them_stays_small(serv
 
 
 def test_s13_callers_that_come_and_go_are_forgotten():
-    from faultline.server import token_bucket
+    from faultline.server.throttling import token_bucket
 
     rate = token_bucket.TokenBucket(5.0)
     for number in range(token_bucket.NAMES_MAX + 100):

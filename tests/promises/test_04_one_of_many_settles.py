@@ -33,7 +33,7 @@ def test_of_two_at_once_the_second_waits_and_is_refused(store, session, first):
         told = waiting.exception(10)
 
         may_cancel = second == "cancel" and first in STILL_CANCELLABLE
-        nothing_left = second == "cancel" and first in ("drop_claimed", "cancel")
+        nothing_left = second == "cancel" and first in ("cancel_claimed", "cancel")
         assert told is None if may_cancel or nothing_left else isinstance(told, REFUSALS)
         assert len(outcomes(store, lease.job_id)) == 1 + may_cancel
         if told and first in STILL_CANCELLABLE:

@@ -149,7 +149,7 @@ ANSWERS = {
     "a replay of what was replayed": replayed,
     "a result that was waited for": ended_as("complete"),
     "a death that was waited for": ended_as("bury"),
-    "a cancel that was waited for": ended_as("drop_claimed"),
+    "a cancel that was waited for": ended_as("cancel_claimed"),
     "a success that is refused because it was recorded": refused_in_a_batch,
     "a failure that is refused because a success was recorded": failed_in_a_batch,
     "a refusal on record": refused,

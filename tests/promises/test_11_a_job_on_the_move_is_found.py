@@ -54,7 +54,7 @@ MOVES = {
     "snooze": Move("running", "queued", SETTLING["snooze"]),
     "release": Move("running", "queued", SETTLING["release"]),
     "bury": Move("running", "dead", SETTLING["bury"]),
-    "drop_claimed": Move("running", "cancelled", SETTLING["drop_claimed"]),
+    "cancel_claimed": Move("running", "cancelled", SETTLING["cancel_claimed"]),
 }
 
 

@@ -19,7 +19,7 @@ SETTLING: Mapping[str, Verb] = {
     "snooze": lambda lease: calls.snooze(lease, timedelta(seconds=5)),
     "release": calls.release,
     "bury": lambda lease: calls.bury(lease, "no good"),
-    "drop_claimed": lambda lease: calls.drop_claimed(lease, "not wanted"),
+    "cancel_claimed": lambda lease: calls.cancel_claimed(lease, "not wanted"),
 }
 """Each ends the lease, once; a lease that is lost gets LS001."""
 
@@ -32,7 +32,7 @@ OUTCOMES = {
     "snooze": "snoozed",
     "release": "released",
     "bury": "dead",
-    "drop_claimed": "cancelled",
+    "cancel_claimed": "cancelled",
 }
 """What the ledger says of a lease that each verb ended."""
 

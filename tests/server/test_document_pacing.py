@@ -10,10 +10,10 @@ import pytest
 
 from faultline.args.document import check_document
 from faultline.rpc.v1 import client_pb2, worker_pb2
-from faultline.server.document_pacing import LARGE_BYTES, SLICE_SECONDS, DocumentPacing
 from faultline.server.grpc import jobs_service, messages
 from faultline.server.grpc.sessions import result_settler
 from faultline.server.http.submit import submission
+from faultline.server.throttling.document_pacing import LARGE_BYTES, SLICE_SECONDS, DocumentPacing
 from faultline.store.connection_turns import taking
 from tests.bad_input.costly import MIB, _filled
 from tests.server.test_fair_shares import doors

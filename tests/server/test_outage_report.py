@@ -14,9 +14,9 @@ import pytest
 from psycopg_pool import ConnectionPool
 
 from faultline.embedded import EmbeddedServer
-from faultline.store import calls, pool
+from faultline.store import calls
 from faultline.store.migrate import migrate
-from faultline.store.pool import Store
+from faultline.store.pool import Store, plain_store
 from faultline.telemetry.pool_logs import pool_name
 
 AWAY_SECONDS = 12.0
@@ -117,7 +117,7 @@ def test_a_server_tells_an_outage_in_a_line_each_five_seconds_and_when_it_is_ove
 def test_a_pool_of_ours_that_cannot_connect_is_seldom_heard_and_an_applications_own_always(
     caplog, monkeypatch
 ):
-    monkeypatch.setattr(pool, "POOL_WAIT_SECONDS", 3.0)
+    monkeypatch.setattr(plain_store, "POOL_WAIT_SECONDS", 3.0)
     with EmbeddedServer.open(fsync=False) as database:
         migrate(database.dsn())
         store = Store(database.dsn())

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from faultline.server.time_budget import TimeBudget
+from faultline.server.throttling.time_budget import TimeBudget
 
 NEVER = 3600.0
 

@@ -21,11 +21,11 @@ import pytest
 from faultline.config import Settings, WorkerConfig
 from faultline.embedded import EmbeddedServer
 from faultline.lease import Lease
+from faultline.runtime.run_worker import work
 from faultline.store import calls
 from faultline.store.migrate import migrate
 from faultline.store.pool import Store
 from faultline.store.rows import ClaimedRow
-from faultline.worker_runtime import work
 from tests.support import LEASE, new_job
 from tests.worker.harness import registry
 

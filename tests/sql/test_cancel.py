@@ -1,4 +1,4 @@
-"""queued | running -> cancelled: cancel from outside, drop_claimed by the handler."""
+"""queued | running -> cancelled: cancel from outside, cancel_claimed by the handler."""
 
 import threading
 from datetime import timedelta
@@ -146,7 +146,7 @@ def test_a_cancel_finds_a_job_that_is_reaped_while_it_waits(store, clock, databa
 def test_a_handler_may_drop_the_job_it_holds(store):
     job_id = enqueue(store)
 
-    store.run(calls.drop_claimed(claim_one(store), "no longer wanted"))
+    store.run(calls.cancel_claimed(claim_one(store), "no longer wanted"))
 
     job = store.run(calls.get(job_id))
     assert (job.state, job.error) == ("cancelled", "no longer wanted")
@@ -158,7 +158,7 @@ def test_a_lost_lease_can_drop_nothing(store):
     store.run(calls.fail(lease, "boom", NOW))
 
     with pytest.raises(LeaseLost):
-        store.run(calls.drop_claimed(lease))
+        store.run(calls.cancel_claimed(lease))
 
     assert state_of(store, lease.job_id) == "queued"
 

@@ -163,7 +163,7 @@ def test_complete_fail_and_cancel_at_once_leave_one_end(store):
         calls.complete(lease, "1"),
         calls.fail(lease, "boom", NOW),
         calls.bury(lease, "no use"),
-        calls.drop_claimed(lease),
+        calls.cancel_claimed(lease),
     ]
 
     def act(n):

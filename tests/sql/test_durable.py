@@ -22,7 +22,7 @@ VERBS = {
     "bury": lambda lease: calls.bury(lease, "no use"),
     "snooze": lambda lease: calls.snooze(lease, timedelta(seconds=1)),
     "release": lambda lease: calls.release(lease),
-    "drop_claimed": lambda lease: calls.drop_claimed(lease),
+    "cancel_claimed": lambda lease: calls.cancel_claimed(lease),
     "cancel": lambda lease: calls.cancel(lease.job_id),
     "promote": lambda lease: calls.promote(),
 }

@@ -104,7 +104,7 @@ def test_a_worker_does_all_of_a_workers_work(as_duty, store):
     worker.run(calls.crash(lease(), "died", "SIGSEGV", alone=True, delay=SECOND * 3600))
     worker.run(calls.bury(lease(), "no use"))
     worker.run(calls.snooze(lease(), SECOND * 3600))
-    worker.run(calls.drop_claimed(lease()))
+    worker.run(calls.cancel_claimed(lease()))
     worker.run(calls.release(lease(), delay=SECOND * 3600))
     with pytest.raises(LeaseLost):
         worker.run(calls.complete(first, "null"))
@@ -300,7 +300,7 @@ def test_a_worker_cannot_finish_anothers_job(as_duty, store):
 
     for verb in (
         calls.complete(forged, None), calls.fail(forged, "x", NOW), calls.bury(forged, "x"),
-        calls.snooze(forged, NOW), calls.release(forged), calls.drop_claimed(forged), calls.fence(forged),
+        calls.snooze(forged, NOW), calls.release(forged), calls.cancel_claimed(forged), calls.fence(forged),
         calls.crash(forged, "x", "y", alone=True),
     ):  # fmt: skip
         with pytest.raises(LeaseLost):

@@ -40,7 +40,7 @@ class Walk:
             lease = self.chance.choice(self.leases)
             ways = [
                 calls.complete(lease, "1"), calls.fail(lease, "boom", NOW), calls.bury(lease, "no use"),
-                calls.snooze(lease, SECOND), calls.release(lease), calls.drop_claimed(lease),
+                calls.snooze(lease, SECOND), calls.release(lease), calls.cancel_claimed(lease),
                 calls.fence(lease),
             ]  # fmt: skip
             self.store.run(self.chance.choice(ways))

@@ -146,7 +146,7 @@ def test_every_end_of_a_job_starts_its_keys_window(store, clock, end):
     first = enqueue(store, **ORDER, max_attempts=1)
     ending = {
         "cancelled": lambda: calls.cancel(first),
-        "dropped": lambda: calls.drop_claimed(claim_one(store)),
+        "dropped": lambda: calls.cancel_claimed(claim_one(store)),
         "dead": lambda: calls.bury(claim_one(store), "no use"),
         "out of attempts": lambda: calls.fail(claim_one(store), "boom", NOW),
         "many": lambda: calls.complete_many([claim_one(store)], ["null"]),

@@ -31,10 +31,10 @@ def test_a_lease_that_is_still_ours_is_running(store):
         (lambda lease: calls.bury(lease, "no use"), "dead"),
         (lambda lease: calls.snooze(lease, timedelta(hours=1)), "snoozed"),
         (lambda lease: calls.release(lease), "released"),
-        (lambda lease: calls.drop_claimed(lease), "cancelled"),
+        (lambda lease: calls.cancel_claimed(lease), "cancelled"),
         (lambda lease: calls.cancel(lease.job_id), "cancelled"),
     ],
-    ids=["complete", "complete_many", "fail", "bury", "snooze", "release", "drop_claimed", "cancel"],
+    ids=["complete", "complete_many", "fail", "bury", "snooze", "release", "cancel_claimed", "cancel"],
 )
 def test_every_end_of_a_lease_can_be_asked_for(store, end, answer):
     enqueue(store)

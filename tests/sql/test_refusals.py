@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from faultline.store import calls, rows
+from faultline.store import calls, readers
 from faultline.store.call import Call
 from tests.support import NOW, claim_one, enqueue, worker_named
 
@@ -153,7 +153,7 @@ def test_only_leases_that_were_given_are_recorded(store):
     store.run(calls.complete_many([*forged[:3], lease], [None] * 4))
     assert [noted.token for noted in store.run(calls.refusals())] == [lease.token]
     refusal_of(store, lease._replace(claim=UUID(int=0)))  # a token alone proves nothing
-    assert store.run(Call("refused", {"job_id": lease.job_id, "token": lease.token}, read=rows.first)) == (
+    assert store.run(Call("refused", {"job_id": lease.job_id, "token": lease.token}, read=readers.first)) == (
         "settled",
         lease.token,
     )

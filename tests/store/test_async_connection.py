@@ -161,7 +161,7 @@ def test_a_refused_call_leaves_the_line_listening(database: str, db: Any):
         async with await open_lean(database) as conn:
             await conn.listen(heard.append, lambda: None)
             with pytest.raises(psycopg.errors.UndefinedFunction):
-                await conn.wait(conn.spoken.carry(Call("no_such_verb", {}, list)))
+                await conn.wait(conn.prepared_calls.carry(Call("no_such_verb", {}, list)))
             heard.clear()
             db.execute("select pg_notify('faultline', 'work')")
             async with asyncio.timeout(60):

@@ -2,11 +2,13 @@
 
 import inspect
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import UUID
 
 import psycopg
 import pytest
 
+import faultline
 from faultline.lease import Lease
 from faultline.store import calls
 from faultline.store.call import Call
@@ -19,6 +21,8 @@ def database(shared):
     """Nothing here is kept, so one database serves all."""
     return shared
 
+
+FUNCTIONS = Path(faultline.__file__).parent / "sql" / "functions"
 
 LEASE = Lease(1, 1, UUID(int=1), 15.0, 0.0)
 
@@ -55,7 +59,9 @@ KEYED = new_job(
 MADE = {
     name: make
     for name, make in vars(calls).items()
-    if inspect.isfunction(make) and make.__module__ == calls.__name__ and not name.startswith("_")
+    if inspect.isfunction(make)
+    and make.__module__.startswith(f"{calls.__name__}.")
+    and not name.startswith("_")
 }
 
 
@@ -146,6 +152,14 @@ def test_every_verb_of_the_database_has_its_call(db):
     uncalled = {name for (name,) in verbs} - {call.name for call in EXAMPLES.values()}
 
     assert uncalled == {"schema_version", "server_state"}, "asked by the first words with a server"
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_call_stands_in_the_file_of_its_functions_folder(name):
+    (file,) = FUNCTIONS.glob(f"*/{EXAMPLES[name].name}.sql")
+    folder = "maintenance" if file.parent.name == "queues" else file.parent.name
+
+    assert MADE[name].__module__ == f"{calls.__name__}.{folder}"
 
 
 def test_what_is_not_asked_for_is_left_to_the_function():

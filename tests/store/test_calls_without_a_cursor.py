@@ -27,7 +27,7 @@ def new(args="{}", queue="default"):
 
 
 def ask(conn, call, hint=None):
-    return call.read(conn.wait(conn.spoken.carry(call, hint)))
+    return call.read(conn.wait(conn.prepared_calls.carry(call, hint)))
 
 
 def test_a_call_says_the_same_whole_and_prepared(plain):
@@ -119,8 +119,8 @@ def test_the_async_connection_speaks_alike(database):
             claim = calls.claim(["default"], 5, lease=timedelta(seconds=15), claim=uuid4())
             enqueue = calls.enqueue(new())
             for _ in range(3):
-                ((job_id,),) = await conn.wait(conn.spoken.carry(enqueue, calls.wake("default")))
-            rows = await conn.wait(conn.spoken.carry(claim))
+                ((job_id,),) = await conn.wait(conn.prepared_calls.carry(enqueue, calls.wake("default")))
+            rows = await conn.wait(conn.prepared_calls.carry(claim))
             return job_id, [row[0] for row in rows]
 
     job_id, claimed = asyncio.run(main())

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from faultline.store import calls, pool
-from faultline.store.pool import AsyncStore, Store
+from faultline.store import calls
+from faultline.store.pool import AsyncStore, Store, async_pool, plain_pool
 from faultline.worker.transactions.transaction import AS_NEW
 from tests.worker.harness import eventually, execute, rows
 
@@ -104,7 +104,7 @@ def test_sessions_being_reset_count_as_free_and_are_closed_with_the_store(thread
 
 
 def test_a_session_nobody_wants_goes_back_to_the_pool(threads, monkeypatch):
-    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(plain_pool, "IDLE_SECONDS", 0.1)
     monkeypatch.setattr("faultline.store.driver.resetting.IDLE_SECONDS", 0.1)
     conn = threads.borrow()
     threads.give_back(conn, AS_NEW)
@@ -127,7 +127,7 @@ def in_the_loop(database, *works):
 
 
 def test_in_the_loop_it_is_the_same(database, monkeypatch):
-    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(async_pool, "IDLE_SECONDS", 0.1)
     monkeypatch.setattr("faultline.store.driver.resetting.IDLE_SECONDS", 0.1)
 
     async def gone(store: AsyncStore) -> None:

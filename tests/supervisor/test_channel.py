@@ -86,7 +86,7 @@ def test_a_supervisor_that_is_gone_before_its_order_is_an_end_of_file():
 
 def test_being_ready_is_said_with_what_a_watchdog_needs(ends):
     worker: Any = FakeWorker()
-    SupervisorChannel(ends[1]).say_ready(worker)
+    SupervisorChannel(ends[1]).report_ready(worker)
 
     assert read_report(ends[0].recv(4096)) == ProcessReady(7, "dbname=shop", 1.0, listens=True)
 

@@ -21,6 +21,7 @@ import psycopg
 from faultline.config import Settings, WorkerConfig
 from faultline.job import Job
 from faultline.lease import Lease
+from faultline.runtime.run_worker import work
 from faultline.task import Registry, TaskSpec, spec_of
 from faultline.worker.attempt import Attempt
 from faultline.worker.claiming.claimer import Claimer
@@ -29,7 +30,6 @@ from faultline.worker.heartbeat.lease_table import LeaseTable
 from faultline.worker.outage import Outage
 from faultline.worker.state import WorkerState
 from faultline.worker.worker import Worker
-from faultline.worker_runtime import work
 
 T = TypeVar("T")
 

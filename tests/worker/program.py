@@ -12,9 +12,9 @@ import psycopg
 
 from faultline.config import Settings, WorkerConfig
 from faultline.job import Job
+from faultline.runtime.run_worker import work
 from faultline.task import Registry, spec_of
 from faultline.telemetry import configure_logging
-from faultline.worker_runtime import work
 
 asked: dict[str, Any] = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
 

@@ -149,7 +149,7 @@ def looks(lease_table: LeaseTable, guardian: ChildGuard, times: int = 3) -> None
 @pytest.mark.parametrize("word", ["lost", "cancel"])
 def test_a_child_whose_job_is_no_longer_ours_is_ended(lease_table, sleeper, word):
     guardian, at = ChildGuard(lease_table, 600.0, os.getpid()), on_board(lease_table, sleeper.pid)
-    lease_table.say(*at, 0.0, word)
+    lease_table.set_reply(*at, 0.0, word)
 
     looks(lease_table, guardian)
 
@@ -185,7 +185,7 @@ def test_a_child_with_time_left_is_left_alone(lease_table, sleeper):
         ChildGuard(lease_table, 600.0, os.getpid()),
         on_board(lease_table, sleeper.pid, lease_for=1.0),
     )
-    lease_table.say(*at, time.monotonic() + 600, "held")
+    lease_table.set_reply(*at, time.monotonic() + 600, "held")
 
     looks(lease_table, guardian)
 

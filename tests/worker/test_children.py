@@ -253,7 +253,7 @@ def test_a_script_that_starts_its_worker_unasked_does_not_start_workers_in_child
     script.write_text(
         "import asyncio\n"
         "from faultline import Faultline, WorkerConfig\n"
-        "from faultline.worker_runtime import work\n"
+        "from faultline.runtime.run_worker import work\n"
         "app = Faultline()\n"
         "@app.task(run='process')\ndef only() -> None: ...\n"
         "asyncio.run(work(app.registry, app.settings, WorkerConfig(), stop_after=1))\n"
@@ -273,7 +273,7 @@ def test_a_script_may_hold_the_handlers_of_its_own_worker(database, store, tmp_p
         "import asyncio, os\n"
         "from dataclasses import dataclass\n"
         "from faultline import Faultline, WorkerConfig\n"
-        "from faultline.worker_runtime import work\n"
+        "from faultline.runtime.run_worker import work\n"
         "app = Faultline()\n"
         "@dataclass\nclass Order:\n    id: int\n"
         "@app.task(run='process')\ndef only(order: Order) -> dict:\n"
@@ -392,7 +392,7 @@ def test_log_lines_and_prints_of_a_child_appear_as_the_workers_do(database, stor
     script.write_text(
         "import asyncio\n"
         "from faultline import WorkerConfig\n"
-        "from faultline.worker_runtime import work\n"
+        "from faultline.runtime.run_worker import work\n"
         "from faultline.telemetry import configure_logging\n"
         "from tests.worker.children_app import app\n"
         "if __name__ == '__main__':\n"

@@ -207,8 +207,8 @@ def test_no_call_hears_the_reply_to_another(database, store, run):
     async def ask() -> None:
         taken: list[Any] = []
         async with connected(database) as line:
-            spoken = line._conn.spoken
-            first, *others = [line._conn.say(spoken.prepare(claim()), taken.append) for _ in range(3)]
+            spoken = line._conn.prepared_calls
+            first, *others = [line._conn.send_ahead(spoken.prepare(claim()), taken.append) for _ in range(3)]
             time.sleep(0.2)  # noqa: ASYNC251 - all are answered before any task had a turn to read
             first.close()
             for other in others:
@@ -328,7 +328,7 @@ def test_batches_are_run_one_behind_the_other(database, store, run):
                 await asyncio.sleep(0.1)
                 assert not any(each.done() for each in both)
                 assert line._conn is not None
-                assert line._conn.spoken._in_line == 2
+                assert line._conn.prepared_calls._in_line == 2
             assert [(await each)[0].id for each in both] == jobs
 
     run(ask())
@@ -340,7 +340,7 @@ def test_a_drain_claims_ahead_and_does_all_in_line(database, store, monkeypatch)
 
     def told_of(self: PipelinedCall, taker: Any = None) -> None:
         send(self, taker)
-        under_way.append(self.conn.spoken._in_line)
+        under_way.append(self.conn.prepared_calls._in_line)
 
     monkeypatch.setattr(PipelinedCall, "send", told_of)
     done: list[int] = []

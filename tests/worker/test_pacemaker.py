@@ -182,7 +182,7 @@ def test_the_board_shows_each_lease_until_it_is_wiped():
     assert [held for _, _, held in other.held()] == [two]
     assert mine.room == 2
 
-    other.say(*second, 9.5, "held")
+    other.set_reply(*second, 9.5, "held")
     assert mine.answer(*second) == (9.5, "held")
     other.close()
     mine.close()
@@ -191,7 +191,7 @@ def test_the_board_shows_each_lease_until_it_is_wiped():
 def test_an_answer_to_an_earlier_lease_in_the_same_slot_is_ignored():
     mine = LeaseTable.make(1)
     slot, old = write(mine, lease(1))
-    mine.say(slot, old, 0.0, "lost")
+    mine.set_reply(slot, old, 0.0, "lost")
     mine.wipe(slot)
     slot, new = write(mine, lease(2))
 
@@ -204,7 +204,7 @@ def test_an_answer_half_written_belongs_to_no_lease(monkeypatch):
     """Whatever the reader catches between two of the writer's steps, it is not a word on the new lease."""
     made = LeaseTable.make(1)
     slot, old = write(made, lease(1))
-    made.say(slot, old, 0.0, "lost")
+    made.set_reply(slot, old, 0.0, "lost")
     made.wipe(slot)
     slot, new = write(made, lease(2))
     seen = []
@@ -218,7 +218,7 @@ def test_an_answer_half_written_belongs_to_no_lease(monkeypatch):
 
     spoken = table.SPOKEN
     monkeypatch.setattr(table, "SPOKEN", Watched)
-    made.say(slot, new, 5.0, "held")
+    made.set_reply(slot, new, 5.0, "held")
 
     assert seen == [None, None]
     assert made.answer(slot, new) == (5.0, "held")

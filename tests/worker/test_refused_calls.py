@@ -83,7 +83,7 @@ def test_no_error_of_recording_it_makes_a_success_a_failure(
 
 def test_what_a_handler_said_is_recorded_as_it_was_said(database, store):
     """Failures, naps, cancellations and deaths: refused for a while, none becomes another."""
-    refusing = Refusing(database, "fail_many", "fail", "snooze", "bury", "drop_claimed")
+    refusing = Refusing(database, "fail_many", "fail", "snooze", "bury", "cancel_claimed")
 
     async def fails() -> None:
         raise ValueError("as expected")
@@ -101,7 +101,7 @@ def test_what_a_handler_said_is_recorded_as_it_was_said(database, store):
     pairs = [(handler, state) for place, handler in enumerate(handlers) for state in CLASSES[place::8]]
     jobs = [enqueue(store, task=handler.__name__) for handler, _ in pairs]
     for job, (_, state) in zip(jobs, pairs, strict=True):
-        refusing.refuse(state, "fail_many", "fail", "snooze", "bury", "drop_claimed", job=job)
+        refusing.refuse(state, "fail_many", "fail", "snooze", "bury", "cancel_claimed", job=job)
 
     with working(database, *handlers, config=quick(jobs_max=len(jobs))):
         refusing.wait_said(2 * len(jobs))

@@ -15,7 +15,7 @@ from faultline.errors import (
     SchemaMissing,
     SchemaOutdated,
 )
-from faultline.worker_runtime import work
+from faultline.runtime.run_worker import work
 from tests.worker.harness import eventually, execute, quick, registry, rows
 
 

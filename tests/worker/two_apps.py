@@ -4,8 +4,8 @@ import asyncio
 import sys
 
 from faultline.config import Settings, WorkerConfig
+from faultline.runtime.run_worker import work
 from faultline.task import Registry, spec_of
-from faultline.worker_runtime import work
 
 
 async def run(dsn: str, task: str) -> None:

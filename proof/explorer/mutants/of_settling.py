@@ -62,8 +62,8 @@ MUTANTS = (
         "drop asks for the job alone",
         (
             (
-                "drop_claimed",
-                "\n    and job.token = drop_claimed.token\n    and job.claim = drop_claimed.claim",
+                "cancel_claimed",
+                "\n    and job.token = cancel_claimed.token\n    and job.claim = cancel_claimed.claim",
                 "",
             ),
         ),

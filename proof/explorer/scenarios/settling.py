@@ -15,8 +15,8 @@ from proof.explorer.scenarios.verbs import (
     beat,
     bury,
     cancel,
+    cancel_claimed,
     complete_many,
-    drop_claimed,
     enqueued,
     fail,
     fail_many,
@@ -115,7 +115,7 @@ SCENARIOS = (
         "drop against cancel",
         "the handler drops its job while a person cancels it and the watchdog takes it back",
         {
-            "A": does_together(drop_claimed("A")),
+            "A": does_together(cancel_claimed("A")),
             "P": does_together(cancel("P")),
             "T": ONE_EXPIRY,
             "W": watches(),

@@ -102,8 +102,8 @@ def bury(hand: str) -> Step:
     return _settled("buries", hand, "bury", ", 'no good'")
 
 
-def drop_claimed(hand: str) -> Step:
-    return _settled("drops", hand, "drop_claimed")
+def cancel_claimed(hand: str) -> Step:
+    return _settled("drops", hand, "cancel_claimed")
 
 
 def fence(hand: str) -> Step:

@@ -17,7 +17,7 @@ as $$
     and (told.said_when <> 'with' or told.outcome::text <> all (case told.verb
       when 'complete' then array['succeeded'] when 'complete_many' then array['succeeded']
       when 'fail' then array['failed', 'dead'] when 'fail_many' then array['failed', 'dead'] when 'bury' then array['dead'] when 'snooze' then array['snoozed']
-      when 'release' then array['released'] when 'drop_claimed' then array['cancelled'] end))
+      when 'release' then array['released'] when 'cancel_claimed' then array['cancelled'] end))
 
   union all
   select 'NoZombie', format('%s was told that it holds job %s with token %s, after that lease had ended', told.who, told.job_id, told.token)

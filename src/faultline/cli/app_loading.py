@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from faultline.errors import ConfigError
-from faultline.suggest import did_you_mean
+from faultline.text.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from faultline.app import Faultline

@@ -7,7 +7,7 @@ import click
 
 from faultline.cli.terminal import CommandSession, Terminal
 from faultline.errors import InputError
-from faultline.suggest import did_you_mean
+from faultline.text.suggest import did_you_mean
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,9 +11,9 @@ import click
 
 from faultline.cli.terminal import OutputOptions, Terminal
 from faultline.config import JOBS_MAX_MAX, mistyped, no_setting
-from faultline.durations import parse_duration
 from faultline.errors import FaultlineError
-from faultline.suggest import did_you_mean
+from faultline.text.durations import parse_duration
+from faultline.text.suggest import did_you_mean
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from faultline.client import traced_send
-from faultline.client.app_lines import AppLines
 from faultline.client.app_stores import AppStores, refuse_in_a_loop
 from faultline.client.bulk import BulkEnqueue, due_queues, is_due
-from faultline.client.gathering import Alone, Answer, answers
+from faultline.client.gathering.app_lines import AppLines
+from faultline.client.gathering.batches import Alone, Answer, answers
 from faultline.client.hints import Hints
 from faultline.client.unanswered import bulk_unknown_when_unanswered, unknown_when_unanswered
 from faultline.errors import ServerUnavailable

@@ -15,8 +15,8 @@ from faultline.connections import AwaitedConnection, PlainConnection
 from faultline.errors import InputError
 from faultline.job import NewJob
 from faultline.retry import Constant, Exponential, to_json
-from faultline.suggest import naming_options
 from faultline.task import TaskSpec
+from faultline.text.suggest import naming_options
 
 P = ParamSpec("P")
 R = TypeVar("R")

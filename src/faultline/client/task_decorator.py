@@ -18,8 +18,8 @@ from faultline.client.task_client import Task
 from faultline.errors import ConfigError
 from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy
-from faultline.suggest import did_you_mean
 from faultline.task import Registry, Run, spec_of
+from faultline.text.suggest import did_you_mean
 
 P = ParamSpec("P")
 R = TypeVar("R")

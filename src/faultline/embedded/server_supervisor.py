@@ -45,7 +45,7 @@ class ServerSupervisor:
         self.listener.bind(f"{order['socket_folder']}/control")
         self.listener.listen(64)
         self.listener.setblocking(False)
-        self.selector.register(self.listener, selectors.EVENT_READ, self.greet)
+        self.selector.register(self.listener, selectors.EVENT_READ, self.accept)
         self._watch_signals()
 
     def _watch_signals(self) -> None:
@@ -64,12 +64,12 @@ class ServerSupervisor:
             for key, _ in self.selector.select():
                 key.data(key.fileobj)
             if not self.holders:
-                self.greet(self.listener)  # a new holder may have connected while the last one left
+                self.accept(self.listener)  # a new holder may have connected while the last one left
         self.finish()
 
     # holders
 
-    def greet(self, listener: socket.socket) -> None:
+    def accept(self, listener: socket.socket) -> None:
         try:
             guest, _ = listener.accept()
         except BlockingIOError:
@@ -79,10 +79,10 @@ class ServerSupervisor:
     def hold(self, holder: socket.socket) -> None:
         holder.setblocking(True)
         self.holders.add(holder)
-        self.selector.register(holder, selectors.EVENT_READ, self.hear)
-        self.say(holder, say="hello", nonce=self.order["nonce"], pid=self.pid)
+        self.selector.register(holder, selectors.EVENT_READ, self.receive)
+        self.send(holder, say="hello", nonce=self.order["nonce"], pid=self.pid)
 
-    def hear(self, holder: socket.socket) -> None:
+    def receive(self, holder: socket.socket) -> None:
         try:
             message = holder.recv(MESSAGE_BYTES_MAX)
         except ConnectionError:
@@ -92,15 +92,15 @@ class ServerSupervisor:
             case "leave":
                 self.let_go(holder)
             case "pid":
-                self.say(holder, say="pid", pid=self.pid)
+                self.send(holder, say="pid", pid=self.pid)
             case "halt":
                 self.halted = True
                 self.end(signal.Signals(wish["signal"]))
-                self.say(holder, say="halted")
+                self.send(holder, say="halted")
             case "start":
                 if self.halted:
                     self.start()
-                self.say(holder, say="started", pid=self.pid)
+                self.send(holder, say="started", pid=self.pid)
 
     def let_go(self, holder: socket.socket) -> None:
         """Forget a holder. The last one's socket is closed only when everything is gone."""
@@ -113,7 +113,7 @@ class ServerSupervisor:
         else:
             self.last = holder
 
-    def say(self, holder: socket.socket, **message: Any) -> None:
+    def send(self, holder: socket.socket, **message: Any) -> None:
         try:
             holder.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
@@ -177,7 +177,7 @@ class ServerSupervisor:
         self.listener.close()
         if self.fell:
             for holder in list(self.holders):
-                self.say(holder, say="gone", code=self.exit_code, log=self.log_tail())
+                self.send(holder, say="gone", code=self.exit_code, log=self.log_tail())
         self.end(FAST if order["keep"] else IMMEDIATE)
         shutil.rmtree(order["socket_folder"], ignore_errors=True)
         self.drop_card(Path(order["folder"]) / "server.json")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 from faultline.errors import ConfigError
 from faultline.extensions.django_transactions import DjangoTransactions
 from faultline.extensions.open_transaction import begin_on, is_open
-from faultline.suggest import did_you_mean
+from faultline.text.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from faultline.extensions.parameters import Injection

@@ -125,7 +125,7 @@ class ReplicaSession:
                 raise
             self._first = place
             return session
-        self._hear(None)
+        self._pass_on(None)
         assert trouble is not None
         raise trouble
 
@@ -136,7 +136,7 @@ class ReplicaSession:
         )
         return session
 
-    def _hear(self, queue: str | None) -> None:
+    def _pass_on(self, queue: str | None) -> None:
         self._deaf = queue is None
         self._heard(queue)
 
@@ -144,21 +144,21 @@ class ReplicaSession:
         """Wake-ups are lost now; the next call opens another session, with the next replica first."""
         if self._session is session:
             self._first += 1
-            self._hear(None)
+            self._pass_on(None)
 
     def _take(self, session: WorkerStream, notice: Notice) -> None:
         """News from the server. The pacemaker learns of a cancelled job too, with its next beat."""
         match notice.WhichOneof("news"):
             case "wake":
-                self._hear(notice.wake)
+                self._pass_on(notice.wake)
             case "cancel":
                 self._heard(cancelled_message([notice.cancel.job_id]))
             case "deaf":
-                self._hear(None)
+                self._pass_on(None)
             case "drain" if self._session is session:
                 self._first += 1  # this replica goes away: try the others first
                 self._let_go(session)
-                self._hear(None)
+                self._pass_on(None)
 
     def _let_go(self, session: WorkerStream) -> None:
         """Send no more over it; calls that wait there may still get their answers."""

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from faultline.config import Settings
 from faultline.errors import ConfigError
-from faultline.notify import telling
+from faultline.runtime.notify import telling
 from faultline.server.auth import Authenticator
 from faultline.server.config import ListenAddress, ServerConfig
 from faultline.server.http import ApiConfig, create_app

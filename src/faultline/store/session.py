@@ -44,7 +44,7 @@ class PipelinedCall:
         self._line = line
         self.conn = conn
         self._name = call.name
-        self._message = conn.spoken.prepare(call)
+        self._message = conn.prepared_calls.prepare(call)
         self._talk: Exchange[list[Row]] | None = None
 
     @property
@@ -62,11 +62,11 @@ class PipelinedCall:
         their jobs, alive until the next garbage collection.
         """
         if self._line.lends(self, self.conn):
-            self._talk = self.conn.say(self._message, None if taker is None else taker.take)
+            self._talk = self.conn.send_ahead(self._message, None if taker is None else taker.take)
 
     async def reply(self) -> list[Row]:
         """The rows of the reply; the errors are those of any other call."""
-        return await self._line.hear_out(self, self._name, self._reply)
+        return await self._line.finish(self, self._name, self._reply)
 
     async def _reply(self, conn: AsyncPqConnection) -> list[Row]:
         assert self._talk is not None
@@ -123,7 +123,7 @@ class DbSession:
 
     async def fetch(self, call: Call[Any], taker: ReplyHandler | None = None) -> list[Row]:
         """Run one call; returns the raw rows of its reply."""
-        return await self._talk(call.name, lambda conn: self._say(conn, call, taker))
+        return await self._talk(call.name, lambda conn: self._send(conn, call, taker))
 
     def early(self, call: Call[Any]) -> PipelinedCall | None:
         """Encode a call in advance, to be sent later at once; None if that is not possible now."""
@@ -134,13 +134,13 @@ class DbSession:
     def lends(self, early: PipelinedCall, conn: AsyncPqConnection) -> bool:
         """Whether an early call may use this connection now; if so, others wait for its end."""
         is_free = not self._turn.locked() and conn.pgconn.transaction_status == TransactionStatus.IDLE
-        may_follow = conn.spoken.goes_in_line and not self._is_wanted
+        may_follow = conn.prepared_calls.goes_in_line and not self._is_wanted
         if self._conn is not conn or conn.is_stale or not (is_free or may_follow):
             return False
         self._early = early
         return True
 
-    async def hear_out(
+    async def finish(
         self, early: PipelinedCall, name: str, reply: Callable[[AsyncPqConnection], Awaitable[list[Row]]]
     ) -> list[Row]:
         try:
@@ -154,11 +154,11 @@ class DbSession:
         if self._conn is None or not self._conn.listens:
             await self._talk("listen", _nothing)
 
-    async def _say(self, conn: AsyncPqConnection, call: Call[Any], taker: ReplyHandler | None) -> list[Row]:
+    async def _send(self, conn: AsyncPqConnection, call: Call[Any], taker: ReplyHandler | None) -> list[Row]:
         if self._prepare:
             if taker is None:
-                return await conn.wait(conn.spoken.carry(call))
-            return await conn.reply(conn.say(conn.spoken.prepare(call), taker.take))
+                return await conn.wait(conn.prepared_calls.carry(call))
+            return await conn.reply(conn.send_ahead(conn.prepared_calls.prepare(call), taker.take))
         async with conn.cursor(binary=True) as cursor:
             rows = await (await cursor.execute(call.sql, call.args)).fetchall()
         if taker is not None:
@@ -166,7 +166,7 @@ class DbSession:
         return rows
 
     async def _talk(
-        self, name: str, say: Callable[[AsyncPqConnection], Awaitable[T]], early: PipelinedCall | None = None
+        self, name: str, send: Callable[[AsyncPqConnection], Awaitable[T]], early: PipelinedCall | None = None
     ) -> T:
         async with self._turn:
             if early is not None and self._conn is not early.conn:
@@ -181,7 +181,7 @@ class DbSession:
                             await self._until_free()
                         if self._heard is not None and not conn.listens:
                             await conn.listen(self._heard, self._lost)
-                        return await say(conn)
+                        return await send(conn)
             except TimeoutError as silence:
                 await self._drop()
                 raise ServerUnavailable(f"no answer to {name} in {CALL_SECONDS_MAX:.0f} s") from silence

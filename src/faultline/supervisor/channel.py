@@ -80,19 +80,19 @@ class SupervisorChannel:
         # A thread, so that it is heard even while a handler blocks the loop.
         threading.Thread(target=self._read, args=(worker, loop), daemon=True, name="faultline-link").start()
 
-    def say_ready(self, worker: "Worker") -> None:
+    def report_ready(self, worker: "Worker") -> None:
         tick = worker.config.tick.total_seconds()
         settings = worker.settings
-        self._say(ProcessReady(worker.id, settings.dsn, tick, listens=settings.pooler != "transaction"))
+        self._send(ProcessReady(worker.id, settings.dsn, tick, listens=settings.pooler != "transaction"))
 
-    async def say_claimed(self, worker: "Worker") -> None:
+    async def report_claimed(self, worker: "Worker") -> None:
         await worker.claimed.wait()
-        self._say(JobsClaimed())
+        self._send(JobsClaimed())
 
-    def say_failed(self, kind: str, says: str) -> None:
-        self._say(ProcessFailure(kind, says))
+    def report_failed(self, kind: str, says: str) -> None:
+        self._send(ProcessFailure(kind, says))
 
-    def _say(self, word: Report) -> None:
+    def _send(self, word: Report) -> None:
         with contextlib.suppress(OSError):  # the reading end notices a supervisor that has gone
             self._socket.sendall(report(word))
 

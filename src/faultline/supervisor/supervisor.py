@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from faultline.errors import FaultlineError
-from faultline.notify import Notifier
+from faultline.runtime.notify import Notifier
 from faultline.store.driver.listen import listen
 from faultline.supervisor.backoff import Backoff
 from faultline.supervisor.messages import ProcessFailure, ProcessOrder, ProcessReady, wake

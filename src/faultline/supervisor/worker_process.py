@@ -73,16 +73,16 @@ class WorkerProcess:
         """Send its order, receive its messages, and answer how it ended."""
         reader, self._writer = await asyncio.open_unix_connection(sock=self._ours)
         self._writer.write(self.order.line())
-        hearing = asyncio.create_task(self._hear(reader, on_ready, on_claimed))
+        receiving = asyncio.create_task(self._receive(reader, on_ready, on_claimed))
         try:
             await self._ended.wait()
-            await asyncio.wait([hearing], timeout=LAST_WORDS_SECONDS_MAX)
+            await asyncio.wait([receiving], timeout=LAST_WORDS_SECONDS_MAX)
         finally:
-            hearing.cancel()
+            receiving.cancel()
             self._writer.close()
         return ProcessEnd(self.process.returncode or 0, self.ready is not None, self._failure)
 
-    async def _hear(
+    async def _receive(
         self,
         reader: asyncio.StreamReader,
         on_ready: Callable[[ProcessReady], None],

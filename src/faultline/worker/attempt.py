@@ -1,4 +1,4 @@
-"""A job in hand: its lease, its place on the board, and how far it has come."""
+"""A job in hand: its lease, its slot in the lease table, and how far it has come."""
 
 import asyncio
 import time
@@ -102,7 +102,7 @@ class Attempt(msgspec.Struct, eq=False):
     """The monotonic moment until which the lease is surely ours."""
     slot: int
     generation: int
-    """Which writing of its slot on the board is this lease's; 0 once the lease has ended."""
+    """Which writing of its slot in the lease table is this lease's; 0 once the lease has ended."""
     trace: str | None = None
     """The trace contexts kept with the job: a line each for who enqueued it, the claim before, this claim."""
     outcome: Outcome | None = None
@@ -146,7 +146,7 @@ class Attempt(msgspec.Struct, eq=False):
 
     @classmethod
     def of(cls, lease: Lease, lease_table: LeaseTable, **rest: Any) -> Self:
-        """A hand for a lease, which is written on the board; a feeder makes its hundreds by itself."""
+        """An attempt for a lease, which goes into the lease table; a claimer makes its hundreds by itself."""
         slot, generation = lease_table.write(
             lease.job_id, lease.token, lease.claim.bytes, lease.lease_for, lease.taken_at
         )

@@ -7,8 +7,8 @@ from typing import Any, Final, TypedDict
 
 from faultline.config import WorkerConfig, read_queues
 from faultline.errors import ConfigError
-from faultline.suggest import did_you_mean
 from faultline.task import Registry
+from faultline.text.suggest import did_you_mean
 
 log = logging.getLogger("faultline.worker")
 

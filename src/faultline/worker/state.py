@@ -16,7 +16,7 @@ from faultline.worker.heartbeat.lease_table import LeaseTable
 from faultline.worker.stats import WorkerStats
 
 BUFFERS = 4
-"""Room on the board in buffers: one waits to be started, the others are being recorded, or are to be."""
+"""Slots of the lease table, in buffers: one waits to be started, the others are recorded, or are to be."""
 
 CLAIM_MAX = 500
 """The most jobs to claim in one call: with more, runners and server would take turns, not work together."""

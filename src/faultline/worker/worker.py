@@ -11,12 +11,12 @@ from typing import Any
 
 from faultline import failpoints
 from faultline.config import Settings, WorkerConfig
-from faultline.durations import format_duration
 from faultline.errors import LeaseLost
 from faultline.store.driver.listen import Wakes
 from faultline.store.driver.notifications import cancelled_in
 from faultline.task import Registry
 from faultline.telemetry import emit, install_context
+from faultline.text.durations import format_duration
 from faultline.worker.attempt import Attempt, StopReason
 from faultline.worker.backend import Backend
 from faultline.worker.claiming.claimer import Claimer

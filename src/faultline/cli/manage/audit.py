@@ -21,11 +21,11 @@ from faultline.cli.format import clock
 from faultline.cli.options import DURATION, CliCommand, told
 from faultline.cli.tables import draw, number, prose, toned, word
 from faultline.cli.terminal import Terminal
-from faultline.durations import format_duration
 from faultline.errors import ConfigError, FaultlineError, InputError
 from faultline.store.driver import handshake
 from faultline.store.driver.connect import SCHEMA_QUESTION, connect
 from faultline.store.driver.sqlstate import named_errors
+from faultline.text.durations import format_duration
 
 VIOLATED: Final = ERROR
 COULD_NOT_LOOK: Final = 3

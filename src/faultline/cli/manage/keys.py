@@ -38,7 +38,7 @@ def _id(text: str) -> str:
 
 
 def _expiry(text: str) -> timedelta | None:
-    from faultline.durations import parse_duration
+    from faultline.text.durations import parse_duration
 
     return None if text.strip() == "never" else parse_duration(text)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 from psycopg.errors import DuplicateDatabase
 
-from faultline import event_loop
 from faultline.cli.app_loading import load_app
 from faultline.cli.options import COUNT, CliCommand, refuse_a_dsn, told
 from faultline.cli.serve.dev_server import DATABASE, FOLDER, noted_port
@@ -20,10 +19,11 @@ from faultline.cli.terminal import Terminal
 from faultline.config import Settings
 from faultline.embedded import EmbeddedServer
 from faultline.errors import ServerFailed
+from faultline.runtime import event_loop
+from faultline.runtime.run_worker import work
 from faultline.store.migrate import migrate
 from faultline.telemetry import configure_logging
 from faultline.worker.options import queues_of, tell_left_out, warn_of_queues, worker_config
-from faultline.worker_runtime import work
 
 LOOK_EVERY = 0.2
 

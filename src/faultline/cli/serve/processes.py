@@ -15,9 +15,9 @@ import click
 from faultline.cli.exit_codes import exit_code_of, line_of
 from faultline.cli.serve.worker import WorkerOptions, run_worker, set_up_logging
 from faultline.cli.terminal import Terminal
-from faultline.durations import format_duration
 from faultline.supervisor.channel import SupervisorChannel
 from faultline.supervisor.supervisor import GroupPlan, Supervisor
+from faultline.text.durations import format_duration
 
 if TYPE_CHECKING:
     from faultline.cli.serve.metrics_endpoint import ScrapedGroup
@@ -111,5 +111,5 @@ def be_supervised(terminal: Terminal, wanted: WorkerOptions, fd: int, figures: P
     except Exception as error:
         if os.environ.get("FAULTLINE_DEBUG") == "1":
             raise
-        link.say_failed(type(error).__name__, line_of(error))
+        link.report_failed(type(error).__name__, line_of(error))
         raise click.exceptions.Exit(exit_code_of(error)) from error

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from faultline import event_loop
 from faultline.cli.options import DURATION, CliCommand, told, warn_of_mistyped
 from faultline.cli.terminal import Terminal
 from faultline.errors import ConfigError
 from faultline.remote.grpc_extra import quiet_grpc
+from faultline.runtime import event_loop
 from faultline.telemetry import configure_logging
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from faultline import event_loop
 from faultline.cli.app_loading import load_app
 from faultline.cli.options import (
     ADDRESS,
@@ -23,6 +22,7 @@ from faultline.cli.options import (
 from faultline.cli.terminal import Terminal
 from faultline.config import Settings, WorkerConfig
 from faultline.remote.server_address import ServerAddress
+from faultline.runtime import event_loop
 from faultline.telemetry import configure_logging
 from faultline.tracing.opentelemetry import instrument_if_configured
 from faultline.worker.options import queues_of, tell_left_out, warn_of_queues, worker_config
@@ -157,7 +157,7 @@ def command(
 
 def run_worker(terminal: Terminal, wanted: WorkerOptions, link: "SupervisorChannel | None" = None) -> int:
     """Load the app and work in this process, on its own or linked to a supervisor."""
-    from faultline.worker_runtime import backend_for, work
+    from faultline.runtime.run_worker import backend_for, work
 
     app = load_app(wanted.app)
     instrument_if_configured()

@@ -9,7 +9,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import Conninfo
 
 from faultline.errors import ConfigError
-from faultline.suggest import did_you_mean
+from faultline.text.suggest import did_you_mean
 
 KNOWN: Final = {"DATABASE": str, "TASK_MODULES": (list, tuple)}
 """The keys of FAULTLINE: the alias of the jobs' database; modules with tasks beside each app's `tasks`."""

@@ -16,7 +16,7 @@ from faultline.retry import Constant
 from faultline.task import spec_of
 
 app = Faultline()
-board = cache(StartTimes.of_this_process)
+start_times = cache(StartTimes.of_this_process)
 
 FAILING_ONE_IN: Final = 10
 RETRY_AFTER: Final = timedelta(milliseconds=100)
@@ -29,25 +29,25 @@ _turn = threading.Lock()
 @app.task
 async def warm_up() -> None:
     """Before anything is counted."""
-    board().note()
+    start_times().note()
 
 
 @app.task
 async def noop(n: int, pad: str) -> None:
     """Nothing; what is measured is everything around it."""
-    board().note()
+    start_times().note()
 
 
 @app.task
 async def stamp(n: int) -> None:
     """Note the moment."""
-    board().stamp(n)
+    start_times().stamp(n)
 
 
 @app.task
 async def nap(ms: int) -> None:
     """Wait for something, as most handlers do."""
-    board().note()
+    start_times().note()
     await asyncio.sleep(ms / 1e3)
 
 
@@ -55,14 +55,14 @@ async def nap(ms: int) -> None:
 def nap_thread(ms: int) -> None:
     """The same in a thread."""
     with _turn:  # counting takes two steps, and two threads may interleave
-        board().note()
+        start_times().note()
     time.sleep(ms / 1e3)
 
 
 @app.task(retry=Constant(RETRY_AFTER))
 async def fail_once(job: Job, n: int) -> None:
     """One in ten fails at its first attempt."""
-    board().note()
+    start_times().note()
     if n % FAILING_ONE_IN == 0 and job.attempt == 1:
         raise ConnectionResetError("the other side hung up")
 
@@ -70,7 +70,7 @@ async def fail_once(job: Job, n: int) -> None:
 @app.task
 async def one_row(job: Job) -> None:
     """One row, and the job's success with it."""
-    board().note()
+    start_times().note()
     async with job.complete() as conn:
         await conn.execute(INSERT, [job.id])
 
@@ -79,7 +79,7 @@ async def one_row(job: Job) -> None:
 def one_row_thread(job: Job) -> None:
     """The same in a thread."""
     with _turn:
-        board().note()
+        start_times().note()
     with job.complete() as conn:
         conn.execute(INSERT, [job.id])
 
@@ -95,5 +95,5 @@ def _in_a_process(handler: Callable[..., Any]) -> Any:
 @_in_a_process
 def nap_process(ms: int) -> None:
     """The same in a process of its own."""
-    board().note()
+    start_times().note()
     time.sleep(ms / 1e3)

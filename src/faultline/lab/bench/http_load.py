@@ -89,15 +89,15 @@ class _Client(asyncio.Protocol):
             self.over.set_result(None)
 
 
-async def run(errand: HttpLoad) -> dict[str, Any]:
+async def run(load: HttpLoad) -> dict[str, Any]:
     """Send for as long as was asked; what came of it."""
-    requests = errand.requests()
+    requests = load.requests()
     loop = asyncio.get_running_loop()
     began = time.perf_counter()
     clients = []
-    for number in range(errand.connections):
-        make = partial(_Client, requests, number, began + errand.seconds)
-        _, client = await loop.create_connection(make, errand.host, errand.port)
+    for number in range(load.connections):
+        make = partial(_Client, requests, number, began + load.seconds)
+        _, client = await loop.create_connection(make, load.host, load.port)
         clients.append(client)
     await asyncio.gather(*(client.over for client in clients))
     return {
@@ -109,14 +109,14 @@ async def run(errand: HttpLoad) -> dict[str, Any]:
 
 def main() -> None:
     """Where the process begins."""
-    errand = HttpLoad(**json.load(sys.stdin))
+    load = HttpLoad(**json.load(sys.stdin))
     try:
         import uvloop
     except ImportError:
-        answer = asyncio.run(run(errand))
+        answer = asyncio.run(run(load))
     else:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            answer = runner.run(run(errand))
+            answer = runner.run(run(load))
     json.dump(answer, sys.stdout)
 
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import psycopg
 
-from faultline.event_loop import run as run_loop
 from faultline.lab.bench.bench_app import INSERT
 from faultline.lab.bench.measure.server_probe import ServerProbe
 from faultline.lab.bench.measure.weight import cpu_seconds
+from faultline.runtime.event_loop import run as run_loop
 
 TABLE: Final = "create table one_row (n bigint not null, at timestamptz not null default now())"
 WARM_UP: Final = 20

@@ -117,7 +117,7 @@ async def check_buried_is_dead_and_dropped_is_cancelled(place: ServerUnderTest) 
         dead, dropped = sorted((await talk.ask(room=2, wait_ms=5_000)).jobs, key=lambda job: job.id)
         settled = await talk.settle(
             result(dead, worker_pb2.Buried(reason="the account is closed")),
-            result(dropped, worker_pb2.Dropped(reason="no longer wanted")),
+            result(dropped, worker_pb2.Cancelled(reason="no longer wanted")),
         )
     same("accepted", settled.accepted, 2)
     same("the states", [(await place.info(id)).state for id in ids], ["dead", "cancelled"])

@@ -322,7 +322,7 @@ class Results(_message.Message):
     def __init__(self, id: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Result, _Mapping]]] = ...) -> None: ...
 
 class Result(_message.Message):
-    __slots__ = ("job_id", "token", "claim", "done", "failed", "snoozed", "released", "crashed", "buried", "dropped")
+    __slots__ = ("job_id", "token", "claim", "done", "failed", "snoozed", "released", "crashed", "buried", "cancelled")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     CLAIM_FIELD_NUMBER: _ClassVar[int]
@@ -332,7 +332,7 @@ class Result(_message.Message):
     RELEASED_FIELD_NUMBER: _ClassVar[int]
     CRASHED_FIELD_NUMBER: _ClassVar[int]
     BURIED_FIELD_NUMBER: _ClassVar[int]
-    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_FIELD_NUMBER: _ClassVar[int]
     job_id: int
     token: int
     claim: bytes
@@ -342,8 +342,8 @@ class Result(_message.Message):
     released: Released
     crashed: Crashed
     buried: Buried
-    dropped: Dropped
-    def __init__(self, job_id: _Optional[int] = ..., token: _Optional[int] = ..., claim: _Optional[bytes] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., snoozed: _Optional[_Union[Snoozed, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., crashed: _Optional[_Union[Crashed, _Mapping]] = ..., buried: _Optional[_Union[Buried, _Mapping]] = ..., dropped: _Optional[_Union[Dropped, _Mapping]] = ...) -> None: ...
+    cancelled: Cancelled
+    def __init__(self, job_id: _Optional[int] = ..., token: _Optional[int] = ..., claim: _Optional[bytes] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., snoozed: _Optional[_Union[Snoozed, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., crashed: _Optional[_Union[Crashed, _Mapping]] = ..., buried: _Optional[_Union[Buried, _Mapping]] = ..., cancelled: _Optional[_Union[Cancelled, _Mapping]] = ...) -> None: ...
 
 class Done(_message.Message):
     __slots__ = ("result",)
@@ -397,7 +397,7 @@ class Buried(_message.Message):
     error: str
     def __init__(self, reason: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
 
-class Dropped(_message.Message):
+class Cancelled(_message.Message):
     __slots__ = ("reason",)
     REASON_FIELD_NUMBER: _ClassVar[int]
     reason: str

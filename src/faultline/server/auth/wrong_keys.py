@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from faultline.server.auth.api_keys import id_of
-from faultline.server.token_bucket import TokenBucket
+from faultline.server.throttling.token_bucket import TokenBucket
 from faultline.telemetry import printable
 
 log = logging.getLogger("faultline.server")

@@ -12,14 +12,14 @@ from faultline.errors import FaultlineError, InputError, JobNotFound, OutOfBound
 from faultline.job import JobInfo, JobState
 from faultline.rpc.v1 import client_pb2, client_pb2_grpc
 from faultline.server.auth import Caller, acting
-from faultline.server.document_pacing import DocumentPacing
 from faultline.server.grpc.grpc_config import GrpcConfig
 from faultline.server.grpc.guard.call_guard import WAIT, CallGuard, Context, unary
 from faultline.server.grpc.guard.message_reader import writes_itself
 from faultline.server.grpc.messages import info_message, new_job
-from faultline.server.payload_budget import READ_SECONDS_MAX, PayloadBudget, PayloadShare
 from faultline.server.problems import TOO_MANY, TOO_SLOW, RequestRefused
 from faultline.server.server_sender import sender_on
+from faultline.server.throttling.document_pacing import DocumentPacing
+from faultline.server.throttling.payload_budget import READ_SECONDS_MAX, PayloadBudget, PayloadShare
 from faultline.server.waits import JobWaits
 from faultline.store import calls
 from faultline.store.call import Call

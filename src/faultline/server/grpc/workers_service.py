@@ -20,9 +20,9 @@ from faultline.server.grpc.sessions.result_settler import TROUBLE
 from faultline.server.grpc.sessions.wait_queue import Waiter
 from faultline.server.grpc.sessions.worker_service import WorkerService, trouble_of
 from faultline.server.grpc.sessions.worker_session import WorkerSession
-from faultline.server.payload_budget import patience
 from faultline.server.problems import STOPPING, TOO_MANY, TOO_SLOW, RequestRefused
-from faultline.server.rate_limit import VITAL
+from faultline.server.throttling.payload_budget import patience
+from faultline.server.throttling.rate_limit import VITAL
 from faultline.store import calls
 from faultline.store.connection_turns import taking
 

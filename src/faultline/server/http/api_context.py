@@ -16,8 +16,8 @@ from faultline.server.http.event_feed import EventFeed
 from faultline.server.http.shared_answers import SharedAnswer, SharedAnswers
 from faultline.server.http.submit.batcher import Batcher
 from faultline.server.limits import PAGE_MAX, Limits
-from faultline.server.payload_budget import PayloadBudget
 from faultline.server.server_sender import sender_on
+from faultline.server.throttling.payload_budget import PayloadBudget
 from faultline.server.traffic_stats import TrafficStats
 from faultline.server.waits import JobWaits
 from faultline.store import calls

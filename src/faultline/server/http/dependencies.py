@@ -18,8 +18,8 @@ from faultline.server.limits import PAGE_MAX
 from faultline.server.problems import QUEUE_NEEDED, TOO_MANY, RequestRefused
 from faultline.store import calls
 from faultline.store.rows import Outline
-from faultline.suggest import did_you_mean
 from faultline.telemetry import printable
+from faultline.text.suggest import did_you_mean
 
 PREFIX = "/api/v1"
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
@@ -130,10 +130,10 @@ async def job_for(
     return found(job, job_id)
 
 
-async def take_room(desk: ApiContext, caller: Caller, request: Request) -> None:
+async def take_room(context: ApiContext, caller: Caller, request: Request) -> None:
     """Room for one answer of up to a mebibyte. RequestGuard gives it back once the answer was read."""
-    until = time.monotonic() + desk.config.limits.answer_seconds_max * ROOM_SHARE
-    share = await desk.answers.room(caller.key_id or caller.name, until)
+    until = time.monotonic() + context.config.limits.answer_seconds_max * ROOM_SHARE
+    share = await context.answers.room(caller.key_id or caller.name, until)
     if share is None:
         raise RequestRefused(TOO_MANY, "too many answers wait to be read; read them, and ask again")
     request.state.answer_share = share

@@ -126,7 +126,7 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
         return self.second_look is not None and self.second_look.is_stale
 
     @cached_property
-    def spoken(self) -> PreparedCalls:
+    def prepared_calls(self) -> PreparedCalls:
         """Calls without a cursor, on this connection."""
         return PreparedCalls(self)
 
@@ -206,14 +206,14 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
             return await super().wait(gen, interval or 0.1, timeout)
         return await self.reply(self._begin(gen))
 
-    def say(self, message: PreparedMessage, take: Take | None) -> "Exchange[list[Row]]":
+    def send_ahead(self, message: PreparedMessage, take: Take | None) -> "Exchange[list[Row]]":
         """Send a pipelined call now; `reply` waits for its rows."""
         try:
-            hearing = self.spoken.say(message, take)
+            receiving = self.prepared_calls.send_ahead(message, take)
         except Error as fault:
             self.fail_all()  # the driver may have closed the socket
-            hearing = _raising(fault)
-        talk = self._begin(hearing)
+            receiving = _raising(fault)
+        talk = self._begin(receiving)
         if talk is not self._talks[0] and not self.pgconn.is_busy():
             # To send this much, the driver has read replies: the socket does not report them again.
             asyncio.get_running_loop().call_soon(self._talks[0].read_on)
@@ -359,7 +359,7 @@ class SyncPqConnection(WritableCheck, Connection[Any]):
         return monotonic() + pause
 
     @cached_property
-    def spoken(self) -> PreparedCalls:
+    def prepared_calls(self) -> PreparedCalls:
         """Calls without a cursor, on this connection."""
         return PreparedCalls(self)
 

@@ -87,7 +87,7 @@ def _unread(said: str, dsn: str) -> str:
     found = _UNKNOWN.search(said)
     if found is None:
         return _QUOTED.sub("...", said)
-    from faultline.suggest import close_to  # rarely needed, and a pacemaker does not load it
+    from faultline.text.suggest import close_to  # rarely needed, and a pacemaker does not load it
 
     near = close_to(found[1], (option.keyword.decode() for option in Conninfo.get_defaults()), most=1)
     hint = f" (did you mean {near[0]}?)" if near else ""

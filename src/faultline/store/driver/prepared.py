@@ -107,7 +107,7 @@ class PreparedCalls:
             raise InternalError_("the server answered COMMIT with a rollback")
         return self._rows(message, replies[:1])
 
-    def say(self, message: PreparedMessage, take: Take | None) -> PQGen[list[Row]]:
+    def send_ahead(self, message: PreparedMessage, take: Take | None) -> PQGen[list[Row]]:
         """Send a call now, even before earlier ones are answered; returns the generator that reads the reply.
 
         The server has the next call before it has answered the last, so it does not wait for the client.
@@ -121,11 +121,11 @@ class PreparedCalls:
         if is_new:
             self._names[form] = name = self._new_name()
             pgconn.send_prepare(name, form[0].encode(), form[1])
-        self._say(message)
+        self._send(message)
         pgconn.pipeline_sync()
-        return self._hear(message, take, is_new)
+        return self._receive(message, take, is_new)
 
-    def _hear(self, message: PreparedMessage, take: Take | None, is_new: bool) -> PQGen[list[Row]]:
+    def _receive(self, message: PreparedMessage, take: Take | None, is_new: bool) -> PQGen[list[Row]]:
         yield from send(self._pgconn)  # the rest that the socket did not take at once
         replies = yield from self._to_the_end()
         try:
@@ -158,16 +158,16 @@ class PreparedCalls:
             except Error:  # a failed hint does not fail the call
                 hint = None
         if hint is not None:
-            return (yield from self._say_both(message, behind))
-        self._say(message)
+            return (yield from self._send_both(message, behind))
+        self._send(message)
         replies: list[PGresult] = yield from execute(self._pgconn)
         return replies
 
-    def _say_both(self, message: PreparedMessage, hint: PreparedMessage) -> PQGen[list[PGresult]]:
+    def _send_both(self, message: PreparedMessage, hint: PreparedMessage) -> PQGen[list[PGresult]]:
         pgconn = self._pgconn
         pgconn.enter_pipeline_mode()
         for said in (message, hint):
-            self._say(said)
+            self._send(said)
             pgconn.pipeline_sync()  # each in its own transaction
         yield from send(pgconn)
         replies = yield from self._to_the_end()
@@ -214,7 +214,7 @@ class PreparedCalls:
     def _new_name(self) -> bytes:
         return b"faultline_%d" % next(self._numbers)
 
-    def _say(self, message: PreparedMessage) -> None:
+    def _send(self, message: PreparedMessage) -> None:
         form, args, formats, _ = message
         if name := self._names.get(form):
             self._pgconn.send_query_prepared(name, args, formats, Format.BINARY)

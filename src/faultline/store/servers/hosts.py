@@ -362,14 +362,14 @@ class Survey:
 def _state_of(conn: Connection[Any], seconds: float) -> ServerState:
     """Ask with a time limit, unlike an ordinary call: a frozen server would block the thread without end."""
     try:
-        return _say(conn, STATE_QUESTION, seconds)
+        return _ask_for_state(conn, STATE_QUESTION, seconds)
     except psycopg.Error as fault:
         if fault.sqlstate not in NOT_THERE:
             raise
-        return _say(conn, PLAIN_QUESTION, seconds)
+        return _ask_for_state(conn, PLAIN_QUESTION, seconds)
 
 
-def _say(conn: Connection[Any], question: str, seconds: float) -> ServerState:
+def _ask_for_state(conn: Connection[Any], question: str, seconds: float) -> ServerState:
     conn.pgconn.send_query(question.encode())
     reply = conn.wait(execute(conn.pgconn), timeout=seconds)[-1]
     if reply.status != ExecStatus.TUPLES_OK:

@@ -11,7 +11,8 @@ from typing import Final, Protocol
 
 from faultline.failpoints import failpoint
 from faultline.store.call import Row
-from faultline.store.rows import AT, in_line
+from faultline.store.readers import in_line
+from faultline.store.rows import AT
 from faultline.worker.backend import Backend, ClaimParams, PreparedClaim
 from faultline.worker.claiming.lane_cursors import LaneCursors
 

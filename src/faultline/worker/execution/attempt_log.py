@@ -1,4 +1,4 @@
-"""Tells the log, and whoever listens for events, how attempts began and ended."""
+"""Tells the log, and listeners for events, how attempts began and ended."""
 
 import logging
 from typing import Any, Final

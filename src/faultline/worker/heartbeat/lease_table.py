@@ -192,7 +192,7 @@ class LeaseTable:
                 job_id, token, claim, lease_for, taken_at, _ = HELD.unpack_from(self._map, slot)
                 yield slot, generation, Lease(job_id, token, UUID(bytes=claim), lease_for, taken_at)
 
-    def say(self, slot: int, generation: int, safe_until: float, word: str) -> None:
+    def set_reply(self, slot: int, generation: int, safe_until: float, word: str) -> None:
         """Write down what became of a beat."""
         at = slot + HELD.size
         GENERATION.pack_into(self._map, at, 0)

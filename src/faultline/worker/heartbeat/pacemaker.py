@@ -141,14 +141,14 @@ class Pacemaker:
             at = places[beat.job_id, beat.token]
             if beat.answer == "held":
                 self.beaten_at[at] = sent
-                self.lease_table.say(*at, sent + due[at].lease_for, "held")
+                self.lease_table.set_reply(*at, sent + due[at].lease_for, "held")
             elif (
                 beat.answer == "busy"
             ):  # its row is locked just now, perhaps by its own commit: ask again soon
-                self.lease_table.say(*at, sent + due[at].lease_for, "busy")
+                self.lease_table.set_reply(*at, sent + due[at].lease_for, "busy")
             else:
                 self.beaten_at[at] = sent
-                self.lease_table.say(*at, 0.0, beat.answer)
+                self.lease_table.set_reply(*at, 0.0, beat.answer)
 
     def _hang_up(self) -> None:
         self.sender.hang_up()

@@ -52,7 +52,7 @@ class PacemakerProcess:
             "worker": self.worker,
             "parent": os.getpid(),
         }
-        self._say(json.dumps(said).encode() + b"\n")
+        self._send(json.dumps(said).encode() + b"\n")
         failpoints.companions[:] = [self.process.pid]
 
     async def wait_ready(self) -> None:
@@ -95,9 +95,9 @@ class PacemakerProcess:
     def hurry(self, lease: float) -> None:
         """A lease came in that may end before the pacemaker looks again: wake it."""
         if self.state.lease_table.shorten(lease):
-            self._say(b".")
+            self._send(b".")
 
-    def _say(self, words: bytes) -> None:
+    def _send(self, words: bytes) -> None:
         if self.process is not None:
             with contextlib.suppress(OSError):
                 _pipe(self.process).write(words)

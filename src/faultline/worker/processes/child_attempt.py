@@ -1,4 +1,4 @@
-"""A job in a child's hand: as in the worker's, and what job.complete comes to is told to the worker."""
+"""A job in hand in a child process; it reports to the worker what became of job.complete."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ CONNECTIONS_MAX: Final = 1
 class ParentChannel(Protocol):
     """How a child speaks to its worker."""
 
-    def say(self, message: ChildMessage) -> None: ...
+    def send(self, message: ChildMessage) -> None: ...
     def ask(self, message: ChildMessage) -> TimeLeft: ...
 
 
@@ -82,7 +82,7 @@ class ChildAttempt(Attempt, eq=False, kw_only=True):
         super().__setattr__(name, value)
         if name in TOLD:
             lost = LeaseRefusal.of(self.lost)
-            self.sender.say(TransactionPhase(self.turn, self.phase, self.fenced, lost, self.offer))
+            self.sender.send(TransactionPhase(self.turn, self.phase, self.fenced, lost, self.offer))
 
     def seconds_left(self, lease_table: LeaseTable) -> float:
         """Only the worker knows: it hears the pacemaker, and it may have told us to stop."""

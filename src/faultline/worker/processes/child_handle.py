@@ -85,11 +85,11 @@ class ChildHandle(asyncio.Protocol):
         self._frames = frames_from_child()
         self._line: asyncio.Transport | None = None
 
-    async def greet(self, greeting: ChildGreeting) -> None:
+    async def send_greeting(self, greeting: ChildGreeting) -> None:
         """Take up the line to it; it greets back when it has imported its handlers."""
         await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=self.process.line)
         self._known = frozenset(greeting.places)
-        self._say(greeting)
+        self._send(greeting)
 
     @property
     def fit(self) -> bool:
@@ -109,7 +109,7 @@ class ChildHandle(asyncio.Protocol):
         self.begun += 1
         trace = None if attempt.span is None else attempt.span.trace
         self.lease_table.name_child(attempt.slot, attempt.generation, self.process.pid, attempt.timeout_at)
-        self._say(
+        self._send(
             AttemptStart.of(self.begun, attempt.lease, attempt.job, attempt.args, attempt.retry, place, trace)
         )
         try:
@@ -182,7 +182,7 @@ class ChildHandle(asyncio.Protocol):
 
     async def _stop(self, wait: float) -> None:
         """Tell the handler; if it does not end by itself in a moment, end it."""
-        self._say(StopAttempt())
+        self._send(StopAttempt())
         try:
             await asyncio.wait((self._ended,), timeout=wait)
         finally:
@@ -224,7 +224,7 @@ class ChildHandle(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             for message in self._frames.feed(data):
-                self._hear(message)
+                self._receive(message)
         except ValueError as garbage:  # foreign bytes on its line: nothing it says can be trusted now
             log.error("process %d spoke nonsense and is killed: %s", self.process.pid, garbage)
             self.kill("it spoke nonsense to the worker")
@@ -235,7 +235,7 @@ class ChildHandle(asyncio.Protocol):
             if not awaited.done():
                 awaited.set_result(None)
 
-    def _hear(self, message: FromChild) -> None:
+    def _receive(self, message: FromChild) -> None:
         match message:
             case ChildReady(unable):
                 self._unable = unable
@@ -249,7 +249,7 @@ class ChildHandle(asyncio.Protocol):
                 self._cannot = why
                 self._ended.set_result(None)
             case AskTimeLeft(turn):
-                self._say(self._left(self._attempt if turn == self.begun else None))
+                self._send(self._left(self._attempt if turn == self.begun else None))
             case TransactionPhase(turn) if turn == self.begun and self._attempt is not None:
                 _take_down(self._attempt, message)
             case AttemptEnded(turn) if turn == self.begun and not self._ended.done():
@@ -262,7 +262,7 @@ class ChildHandle(asyncio.Protocol):
             return TimeLeft(0.0, StopReason.LEAVING)
         return TimeLeft(attempt.seconds_left(self.lease_table), attempt.stopping)
 
-    def _say(self, message: ChildMessage) -> None:
+    def _send(self, message: ChildMessage) -> None:
         if self._line is not None and not self._line.is_closing():
             self._line.write(framed(message))
 

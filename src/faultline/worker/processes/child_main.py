@@ -85,14 +85,14 @@ class ChildMain:
         loans.close(self._loop)
         self._loop.close()
 
-    def say(self, message: ChildMessage) -> None:
+    def send(self, message: ChildMessage) -> None:
         with self._speaking:
             self._line.sendall(framed(message))
 
     def ask(self, message: ChildMessage) -> TimeLeft:
         """A question to the worker; if it is frozen, so are we."""
         with self._asking:  # a handler may have threads, and each wants its own answer
-            self.say(message)
+            self.send(message)
             return self._answers.get()
 
     def _prepare(self, greeting: ChildGreeting) -> None:
@@ -107,7 +107,7 @@ class ChildMain:
         failpoints.worker = greeting.parent
         install_context()
         found = {task: self._find(place, task) for task, place in greeting.places.items()}
-        self.say(ChildReady({task: why for task, why in found.items() if why is not None}))
+        self.send(ChildReady({task: why for task, why in found.items() if why is not None}))
 
     def _find(self, place: import_path.ImportPath, task: str) -> str | None:
         """Import a handler; answers why it cannot be done."""
@@ -125,12 +125,12 @@ class ChildMain:
         with contextlib.suppress(OSError):
             while data := self._line.recv(READ_BYTES):
                 for message in frames.feed(data):
-                    self._hear(message)
+                    self._receive(message)
         if self._child_attempt is not None:
             os.killpg(os.getpgrp(), signal.SIGKILL)  # the worker is gone: nothing of this can commit
         self._heard.put(None)
 
-    def _hear(self, message: ToChild) -> None:
+    def _receive(self, message: ToChild) -> None:
         match message:
             case TimeLeft():
                 self._answers.put(message)
@@ -162,7 +162,7 @@ class ChildMain:
         self._child_attempt = None
         _flush()
         try:
-            self.say(told)
+            self.send(told)
         except OSError:  # the worker has gone, or the handler has closed what it did not open
             os._exit(EXIT_UNHEARD)
 
@@ -170,12 +170,12 @@ class ChildMain:
         """Find a suspect's handler, then report the begin: a child that dies before has not run the job."""
         place = None if begin.task in self._specs else begin.place
         if place is not None and (why := self._find(place, begin.task)) is not None:
-            self.say(ChildUnable(begin.turn, why))
+            self.send(ChildUnable(begin.turn, why))
             return False
         if (why := self._start(self._specs[begin.task])) is not None:
-            self.say(ChildUnable(begin.turn, why))
+            self.send(ChildUnable(begin.turn, why))
             return False
-        self.say(AttemptBegan(begin.turn))
+        self.send(AttemptBegan(begin.turn))
         return True
 
     def _start(self, spec: TaskSpec) -> str | None:

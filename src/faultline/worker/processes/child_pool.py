@@ -137,7 +137,7 @@ class ChildPool:
             raise ChildNotStarted(f"no child process could be started: {refused}") from refused
         self._all.add(child)
         try:
-            await child.greet(self._greeting())
+            await child.send_greeting(self._greeting())
         except BaseException:
             self._dismiss(child, None)
             raise

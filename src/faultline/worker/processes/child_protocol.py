@@ -179,7 +179,7 @@ def ended(turn: int, outcome: Outcome | LeaseLost | None, afterword: str | None 
 
     >>> from faultline.outcome import Cancel
     >>> ended(1, Cancel("withdrawn")).outcome.kind
-    'dropped'
+    'cancelled'
     """
     if isinstance(outcome, LeaseLost):
         return AttemptEnded(turn, lost=LeaseRefusal.of(outcome))

@@ -23,7 +23,7 @@ from faultline.outcome import (
 )
 from faultline.worker.settlement.settle import as_text
 
-OutcomeKind = Literal["done", "failed", "crashed", "snoozed", "dropped", "buried", "released"]
+OutcomeKind = Literal["done", "failed", "crashed", "snoozed", "cancelled", "buried", "released"]
 
 NO_REASON: Final = "buried by its handler"
 
@@ -33,7 +33,7 @@ NO_DELAY: Final = timedelta(0)
 class OutcomeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """One outcome as plain values, which JSON and the protocol can hold.
 
-    >>> from_record(OutcomeRecord("dropped", reason="withdrawn"))
+    >>> from_record(OutcomeRecord("cancelled", reason="withdrawn"))
     Cancel('withdrawn')
     """
 
@@ -66,7 +66,7 @@ def to_record(outcome: Outcome) -> OutcomeRecord:
         case Snooze(delay, reason):
             return OutcomeRecord("snoozed", reason=as_text(reason), delay=delay)
         case Cancel(reason):
-            return OutcomeRecord("dropped", reason=as_text(reason))
+            return OutcomeRecord("cancelled", reason=as_text(reason))
         case Dead(reason, error):
             kept = None if error is None else as_text(error, None)
             return OutcomeRecord("buried", reason=as_text(reason), error=kept)
@@ -94,7 +94,7 @@ def from_record(record: OutcomeRecord) -> Outcome:
             return Crashed(record.error or "", signature, record.delay, record.alone, most)
         case "snoozed":
             return Snooze(record.delay or NO_DELAY, record.reason or "")
-        case "dropped":
+        case "cancelled":
             return Cancel(record.reason or "")
         case "buried":
             return Dead(record.reason or NO_REASON, record.error)

@@ -41,7 +41,7 @@ def settle(lease: Lease, outcome: Outcome) -> Call[Any]:
         case Snooze(delay, reason):
             return calls.snooze(lease, delay, as_text(reason))
         case Cancel(reason):
-            return calls.drop_claimed(lease, as_text(reason))
+            return calls.cancel_claimed(lease, as_text(reason))
         case Dead(reason, error):
             return calls.bury(lease, as_text(reason), None if error is None else as_text(error, None))
         case Released(reason, delay):

@@ -251,7 +251,7 @@ class Settler:
                 self._take_singly(attempt, attempt.outcome, tries=1 if answer.reason == "unknown" else 0)
                 continue
             if answer is not None:
-                self._say_refused(attempt, answer.reason or "gone", answer.current_token)
+                self._report_refused(attempt, answer.reason or "gone", answer.current_token)
             ended.append(attempt)
         return ended
 
@@ -275,7 +275,7 @@ class Settler:
             return
         try:
             async with asyncio.timeout(min(ONE_WAIT * 2**tries, ONE_WAIT_MAX)):
-                await self._say(attempt, outcome, tries)
+                await self._send_outcome(attempt, outcome, tries)
         except TimeoutError:
             self._take_singly(attempt, outcome, tries + 1)
             return
@@ -367,7 +367,7 @@ class Settler:
             return False
         return False
 
-    async def _say(self, attempt: Attempt, outcome: Outcome | LeaseLost, tries: int) -> None:
+    async def _send_outcome(self, attempt: Attempt, outcome: Outcome | LeaseLost, tries: int) -> None:
         """Send one outcome.
 
         After a break in the middle, rows tell whether it was recorded, before it is sent again.
@@ -377,7 +377,7 @@ class Settler:
             return
         unanswered, began = tries > 0, 0 if tracing.tracer is None else time.time_ns()
 
-        async def say() -> None:
+        async def send() -> None:
             nonlocal unanswered
             if unanswered and await self._is_told(attempt, outcome):
                 return
@@ -393,7 +393,7 @@ class Settler:
                 raise
 
         try:
-            await self.outage.outlast(say)
+            await self.outage.outlast(send)
             self._log.recorded(attempt, outcome)
             if tracing.tracer is not None:
                 tracing.settled([attempt.span], began)
@@ -432,13 +432,13 @@ class Settler:
         if attempt.phase is COMMITTED or (lost.reason == "settled" and await self._committed(attempt)):
             return  # its own transaction was first, while we spoke for a handler that was to stop
         reason, current_token = await self.outage.outlast(lambda: self.backend.record_refusal(attempt.lease))
-        self._say_refused(attempt, reason, current_token)
+        self._report_refused(attempt, reason, current_token)
 
     async def _committed(self, attempt: Attempt) -> bool:
         entry = await self.outage.outlast(lambda: self.backend.outcome(attempt.lease))
         return entry == "succeeded"
 
-    def _say_refused(self, attempt: Attempt, reason: str, current_token: int | None) -> None:
+    def _report_refused(self, attempt: Attempt, reason: str, current_token: int | None) -> None:
         attempt.job._lose()
         attempt.ended_as = "refused"
         emit(

@@ -171,7 +171,7 @@ class WorkTransaction(TransactionBase):
                     self._conn.execute(AS_NEW_INSIDE, prepare=False)
             self._take_result()
             with named_errors(), self._conn.lock:
-                self._conn.wait(self._conn.spoken.commit(self._last_call()))
+                self._conn.wait(self._conn.prepared_calls.commit(self._last_call()))
         except OUTAGE:
             raise
         except BaseException as refused:
@@ -325,7 +325,7 @@ class WorkTransaction(TransactionBase):
             self._take_result()
             with named_errors():
                 async with self._conn.lock:
-                    await self._conn.wait(self._conn.spoken.commit(self._last_call()))
+                    await self._conn.wait(self._conn.prepared_calls.commit(self._last_call()))
         except OUTAGE:
             raise
         except BaseException as refused:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from faultline.integrations.django.carrier import DjangoCarrier
 from faultline.integrations.text_call import text_call
 from faultline.job import JobInfo, NewJob
-from faultline.store import calls, rows
+from faultline.store import calls, readers
 
 _JOB: Final = """
 select job.id, job.state, job.task, job.queue, job.priority, null as args, null as result, job.attempt,
@@ -21,7 +21,7 @@ from ({enqueue}) as made(id), lateral faultline.get_job(made.id) as job
 def enqueued(carrier: DjangoCarrier, new: NewJob) -> JobInfo:
     """Put a job in its queue; with a key, the job that was there already may be the answer."""
     sql, args = text_call(calls.enqueue(new), "pyformat")
-    return rows.job(carrier.rows(_JOB.format(enqueue=sql), args)[0])
+    return readers.job(carrier.rows(_JOB.format(enqueue=sql), args)[0])
 
 
 def found_job(carrier: DjangoCarrier, job_id: int) -> JobInfo | None:

@@ -9,8 +9,8 @@ from faultline import bounds
 from faultline.errors import ConfigError
 from faultline.integrations.django.task_backend.interface import Task
 from faultline.retry import Retry, RetryPolicy
-from faultline.suggest import did_you_mean
 from faultline.task import MAX_ATTEMPTS, Run
+from faultline.text.suggest import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

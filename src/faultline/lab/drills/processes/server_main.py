@@ -14,8 +14,8 @@ from datetime import timedelta
 from typing import Any
 
 import faultline
-from faultline import event_loop
 from faultline.lab.drills.processes.worker_main import begin
+from faultline.runtime import event_loop
 from faultline.server.auth import Authenticator
 from faultline.server.grpc import GrpcConfig, GrpcServer
 from faultline.store import calls

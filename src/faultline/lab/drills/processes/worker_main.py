@@ -20,10 +20,10 @@ from faultline.lab.drills import workloads
 from faultline.lab.drills.stage import pauses
 from faultline.lab.drills.stage.barriers import pass_through
 from faultline.lab.drills.stage.stdin_barriers import StdinBarriers, heard
+from faultline.runtime.run_worker import work
 from faultline.store.driver.connect import connect
 from faultline.telemetry import configure_logging
 from faultline.worker.backend import Backend
-from faultline.worker_runtime import work
 
 
 def main() -> int:

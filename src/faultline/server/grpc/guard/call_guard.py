@@ -20,7 +20,7 @@ from faultline.server.grpc.guard.connection_limits import Connections
 from faultline.server.grpc.guard.message_reader import MessageReader, ReadSlot
 from faultline.server.listener.revoked_certificates import RevokedCertificates
 from faultline.server.problems import NO_DEADLINE, STOPPING, RequestRefused, kind_of
-from faultline.server.rate_limit import VITAL, RateBudget, RateLimiter
+from faultline.server.throttling.rate_limit import VITAL, RateBudget, RateLimiter
 from faultline.server.traffic_stats import ServedRequest, TrafficStats
 from faultline.store.connection_turns import Lane, taking
 from faultline.telemetry.events import has_listeners

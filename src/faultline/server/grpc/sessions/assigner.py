@@ -17,7 +17,7 @@ from faultline.lease import Lease
 from faultline.rpc.v1 import worker_pb2
 from faultline.server.grpc.sessions.job_messages import Granted, granted
 from faultline.server.grpc.sessions.wait_queue import Waiter, WaitQueue
-from faultline.server.payload_budget import (
+from faultline.server.throttling.payload_budget import (
     AROUND_JOB_BYTES,
     CLAIM_BYTES_MAX,
     PayloadBudget,
@@ -26,7 +26,8 @@ from faultline.server.payload_budget import (
 from faultline.store import calls
 from faultline.store.call import Call, Row
 from faultline.store.pool import AsyncStore
-from faultline.store.rows import AT, in_line
+from faultline.store.readers import in_line
+from faultline.store.rows import AT
 
 log = logging.getLogger("faultline.remote")
 

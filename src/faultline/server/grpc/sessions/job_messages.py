@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from faultline.remote.call_messages import EPOCH_2000_US
 from faultline.rpc.v1 import worker_pb2
 from faultline.server.grpc.messages import milliseconds
-from faultline.server.payload_budget import PayloadShare
+from faultline.server.throttling.payload_budget import PayloadShare
 from faultline.store.call import Row
 
 AROUND_BYTES: Final = 8

@@ -12,11 +12,11 @@ from faultline.lease import Lease
 from faultline.outcome import Outcome
 from faultline.remote import outcome_messages
 from faultline.rpc.v1 import worker_pb2
-from faultline.server.document_pacing import DocumentPacing
 from faultline.server.grpc.call_status import told_of
 from faultline.server.grpc.messages import ClaimIds, check_names, refusal
 from faultline.server.grpc.sessions.queue_scope import QueueScope
 from faultline.server.problems import MALFORMED, RequestRefused
+from faultline.server.throttling.document_pacing import DocumentPacing
 from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.pool import AsyncStore

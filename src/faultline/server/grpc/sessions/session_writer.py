@@ -12,8 +12,8 @@ from faultline.rpc.v1 import worker_pb2
 from faultline.server.grpc.guard.call_guard import CallGuard, Context
 from faultline.server.grpc.sessions.job_messages import named
 from faultline.server.grpc.sessions.worker_service import WorkerService
-from faultline.server.payload_budget import PayloadShare, patience
 from faultline.server.problems import TOO_MANY, TOO_SLOW, RequestRefused
+from faultline.server.throttling.payload_budget import PayloadShare, patience
 
 HANG_UP_SECONDS: Final = 1.0
 """The status of a stream with a closed connection: no status can be sent while a message is under way."""

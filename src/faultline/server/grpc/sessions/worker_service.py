@@ -19,8 +19,8 @@ from faultline.server.grpc.sessions.result_settler import TROUBLE, ResultSettler
 from faultline.server.grpc.sessions.task_kinds import TaskKinds, checked
 from faultline.server.grpc.sessions.wait_queue import WaitQueue
 from faultline.server.grpc.sessions.worker_numbers import WorkerNumbers
-from faultline.server.payload_budget import PayloadBudget
 from faultline.server.problems import PROTOCOL, RequestRefused
+from faultline.server.throttling.payload_budget import PayloadBudget
 from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.pool import AsyncStore

@@ -21,7 +21,7 @@ from faultline.server.grpc.sessions.session_writer import SessionWriter
 from faultline.server.grpc.sessions.wait_queue import Waiter
 from faultline.server.grpc.sessions.worker_service import WorkerService, trouble_of
 from faultline.server.problems import MALFORMED, RequestRefused
-from faultline.server.rate_limit import VITAL
+from faultline.server.throttling.rate_limit import VITAL
 from faultline.store import calls
 from faultline.store.connection_turns import taking
 from faultline.store.rows import AT

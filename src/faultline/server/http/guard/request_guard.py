@@ -19,9 +19,9 @@ from faultline.server.http.guard.responder import Responder
 from faultline.server.http.problem_document import Problem, problem_of
 from faultline.server.http.submit.fast_path import SUBMIT, is_fast, submit_one
 from faultline.server.outage_report import outage_mark
-from faultline.server.payload_budget import PayloadShare
 from faultline.server.problems import CROSS_ORIGIN, MALFORMED, NOT_JSON, WRONG_HOST, RequestRefused
-from faultline.server.time_budget import TimeBudget
+from faultline.server.throttling.payload_budget import PayloadShare
+from faultline.server.throttling.time_budget import TimeBudget
 from faultline.store.connection_turns import taking
 
 SUBMIT_MANY: Final = f"{SUBMIT}/batch"

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from faultline.server.limits import Limits
-from faultline.server.rate_limit import RateBudget, RateLimiter
+from faultline.server.throttling.rate_limit import RateBudget, RateLimiter
 
 CALL: Final = "call"
 WAIT: Final = "wait"

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Query, Request, Response
 
 from faultline.errors import OutOfBounds
 from faultline.job import JobState
-from faultline.server.document_pacing import LARGE_BYTES, DocumentPacing
 from faultline.server.http import models
 from faultline.server.http.dependencies import (
     AQueue,
@@ -31,6 +30,7 @@ from faultline.server.http.dependencies import (
     take_room,
 )
 from faultline.server.http.submit.submission import decode_many
+from faultline.server.throttling.document_pacing import LARGE_BYTES, DocumentPacing
 from faultline.store import calls
 
 router = APIRouter(tags=["jobs"])

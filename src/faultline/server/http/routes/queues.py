@@ -19,7 +19,7 @@ from faultline.server.problems import NO_SUCH_QUEUE, RequestRefused
 from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.rows import QueueInfo
-from faultline.suggest import did_you_mean
+from faultline.text.suggest import did_you_mean
 
 router = APIRouter(tags=["queues"])
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 import msgspec
 
 from faultline.server.auth import Caller
-from faultline.server.document_pacing import LARGE_BYTES, DocumentPacing
 from faultline.server.http.api_context import ApiContext
 from faultline.server.http.guard.request_head import RequestHead
 from faultline.server.http.guard.responder import Responder
 from faultline.server.http.submit.submission import decode_one
 from faultline.server.problems import OVERLOADED, RequestRefused
+from faultline.server.throttling.document_pacing import LARGE_BYTES, DocumentPacing
 from faultline.telemetry.tracing import context_of
 
 SUBMIT: Final = "/api/v1/jobs"

@@ -13,7 +13,7 @@ as $$
     ('{producer,worker,reader,server}', 'function', '{get_outline}'),
     ('{producer,watchdog,operator,server}', 'function', '{wake,wake_each}'),
     ('{worker,server}', 'function',
-     '{claim,heartbeat,fence,complete,complete_in,complete_many,fail,fail_in,fail_many,crash,bury,snooze,snooze_in,release,drop_claimed,outcome,outcome_in,database_identity,note_error,refused,recoveries,zombies,others_serve,newest_place}'),
+     '{claim,heartbeat,fence,complete,complete_in,complete_many,fail,fail_in,fail_many,crash,bury,snooze,snooze_in,release,cancel_claimed,outcome,outcome_in,database_identity,note_error,refused,recoveries,zombies,others_serve,newest_place}'),
     ('{worker,watchdog,server}', 'function', '{worker_started,worker_stopped,worker_key,know_tasks}'),
     ('{watchdog,server}', 'function',
      '{round,lead,reap,promote,rescue,quarantine,floors,partitions,drop_partitions,prune,next_due,first_free,quiet_lanes,unknown_tasks}'),

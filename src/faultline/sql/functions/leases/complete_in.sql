@@ -7,7 +7,6 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform faultline.be_durable();
   perform faultline.fence_in(complete_in.job_id, complete_in.token, complete_in.claim, complete_in.savepoint);
   perform faultline.complete(complete_in.job_id, complete_in.token, complete_in.claim, complete_in.result);
 end;

@@ -8,7 +8,6 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform faultline.be_durable();
   perform faultline.fence_in(fail_in.job_id, fail_in.token, fail_in.claim, fail_in.savepoint);
   return faultline.fail(fail_in.job_id, fail_in.token, fail_in.claim, fail_in.error, fail_in.delay);
 end;

@@ -1,4 +1,4 @@
--- running -> running: as `fence`, for a verb that settles the job in the handler's own transaction.
+-- running -> running: as `fence`, for a verb that settles the job in the handler's own transaction, whose commit is made durable.
 -- Raises LS006 inside a savepoint, unless that is allowed: a refusal that is swallowed there would not stop the outer commit.
 create function faultline.fence_in(job_id bigint, token bigint, claim uuid, savepoint boolean)
 returns void
@@ -8,6 +8,7 @@ as $$
 declare
   outside boolean;
 begin
+  perform faultline.be_durable();
   -- An update and not a lock: the new row version carries the number of the savepoint, or that of the transaction.
   -- A lock that the transaction has already would stay as it is, with the number of the place where it was taken.
   update faultline.active as job

@@ -8,7 +8,6 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform faultline.be_durable();
   perform faultline.fence_in(snooze_in.job_id, snooze_in.token, snooze_in.claim, snooze_in.savepoint);
   return faultline.snooze(snooze_in.job_id, snooze_in.token, snooze_in.claim, snooze_in.delay, snooze_in.reason);
 end;

@@ -12,12 +12,12 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import autoreload
 
 from faultline.bounds import counted
-from faultline.durations import parse_duration
 from faultline.errors import FaultlineError
 from faultline.integrations.django.conf import database_alias
 from faultline.integrations.django.project import app
 from faultline.integrations.django.task_backend import run
 from faultline.telemetry import configure_logging
+from faultline.text.durations import parse_duration
 
 GRACE_OF_RELOAD: Final = 5.0
 """Seconds that jobs have to finish when a file has changed; what is not done then is given back."""

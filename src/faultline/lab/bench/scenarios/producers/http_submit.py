@@ -37,7 +37,7 @@ def cases(stand: CaseRunner, size: HttpSubmitSize) -> Iterator[CaseResult]:
             stand.case(f"{connections} connections, {batch:,} a request") as case,
             _server(case) as (port, key, pid),
         ):
-            errand = HttpLoad(
+            load = HttpLoad(
                 host="127.0.0.1",
                 port=port,
                 key=key,
@@ -45,7 +45,7 @@ def cases(stand: CaseRunner, size: HttpSubmitSize) -> Iterator[CaseResult]:
                 batch=batch,
                 seconds=size.seconds,
             )
-            row = _submit(case, errand, pid)
+            row = _submit(case, load, pid)
             yield CaseResult(row | proof(case, row["jobs"]))
 
 
@@ -71,13 +71,13 @@ def _server(case: Case) -> Iterator[tuple[int, str, int]]:
         process.communicate()
 
 
-def _submit(case: Case, errand: HttpLoad, pid: int) -> Row:
+def _submit(case: Case, load: HttpLoad, pid: int) -> Row:
     """Have another process send, so that its CPU is not the server's."""
     case.told("submit", 0, 1)
     with connect(case.dsn) as conn:
         before = ask(conn, "counters")
         sent = subprocess.run(
-            [sys.executable, "-P", "-m", "faultline.lab.bench.http_load"], input=json.dumps(asdict(errand)),
+            [sys.executable, "-P", "-m", "faultline.lab.bench.http_load"], input=json.dumps(asdict(load)),
             stdout=subprocess.PIPE, text=True, check=True,
         )  # fmt: skip
         after = ask(conn, "counters")
@@ -85,9 +85,9 @@ def _submit(case: Case, errand: HttpLoad, pid: int) -> Row:
     if told["refused"]:
         raise FaultlineError(f"{told['refused']} requests of the bench were refused")
     times = told["times"]
-    jobs, seconds = errand.batch * len(times), told["seconds"]
+    jobs, seconds = load.batch * len(times), told["seconds"]
     return {
-        "case": case.label, "connections": errand.connections, "batch": errand.batch, "jobs": jobs,
+        "case": case.label, "connections": load.connections, "batch": load.batch, "jobs": jobs,
         "seconds": seconds, "enqueued_per_second": jobs / seconds, "calls_per_second": len(times) / seconds,
         **spread(times, "call_ms"), "wal_bytes_per_job": (after["wal_bytes"] - before["wal_bytes"]) / jobs,
         "server_mb": resident_mb(pid),

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final
 
-from faultline import event_loop
 from faultline.bounds import counted
 from faultline.config import Settings, WorkerConfig
 from faultline.errors import ConfigError
-from faultline.notify import Notifier
 from faultline.remote.grpc_extra import quiet_grpc, require_grpc
 from faultline.remote.server_address import ServerAddress
+from faultline.runtime import event_loop
+from faultline.runtime.notify import Notifier
 from faultline.store.servers.pooler import look_for_pooler
 from faultline.supervisor.channel import SupervisorChannel
 from faultline.task import Registry
@@ -117,8 +117,8 @@ async def work(
     parts: list[Coroutine[Any, Any, None]] = []
     if link is not None:
         link.obey(worker)
-        on_ready, watchdog = link.say_ready, False
-        parts.append(link.say_claimed(worker))
+        on_ready, watchdog = link.report_ready, False
+        parts.append(link.report_claimed(worker))
     elif signals:
         _obey_signals(worker)
         parts.append(Notifier.take().follow(worker.claimed, worker.stopping, worker.status))

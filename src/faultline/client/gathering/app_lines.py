@@ -6,8 +6,9 @@ import weakref
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from faultline.client.gathering import Answer, gathers
-from faultline.client.lines import AsyncLine, ThreadLine
+from faultline.client.gathering.async_line import AsyncLine
+from faultline.client.gathering.batches import Answer, gathers
+from faultline.client.gathering.thread_line import ThreadLine
 from faultline.job import NewJob
 
 Carry = Callable[[list[NewJob]], list[Answer]]

@@ -4,7 +4,7 @@ import copy
 from collections import deque
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 import psycopg
 
@@ -27,6 +27,9 @@ BATCH_BYTES_MAX: Final = 1_048_576
 """The args of one batch; a longer job goes by itself."""
 
 BYTES_OF_CHARACTER_MAX: Final = 4
+
+OVERTAKE_SECONDS: Final = 0.1
+"""How long the jobs behind a leader wait for it."""
 
 
 class Alone(Enum):
@@ -54,7 +57,14 @@ class WaitingJob(Protocol):
         ...
 
 
+class WaitingCaller(WaitingJob, Protocol):
+    """The same, where its caller is answered by `tell`."""
+
+    def tell(self, answer: Answer) -> None: ...
+
+
 W = TypeVar("W", bound=WaitingJob)
+C = TypeVar("C", bound=WaitingCaller)
 
 
 def gathers(new: NewJob) -> bool:
@@ -84,6 +94,38 @@ def _bytes(new: NewJob) -> int:
     """The args and the trace as bytes, or more: to encode them for this would take longer than the rest."""
     size = len(new.args) if new.args.isascii() else len(new.args) * BYTES_OF_CHARACTER_MAX
     return size + len(new.trace or "") + len(new.retry or "")
+
+
+def send_alone(waiting: deque[C]) -> None:
+    """Let each caller that waits send its job by itself."""
+    while waiting:
+        waiting.popleft().tell(Alone.FIRST)
+
+
+class Answering:
+    """A block around the call of a batch: each caller is answered, whatever becomes of the call.
+
+    An error of the call is the callers' alone; what ends a task or a thread leaves the block as well.
+    """
+
+    __slots__ = ("_batch", "jobs")
+
+    def __init__(self, batch: Sequence[WaitingCaller]) -> None:
+        self._batch = batch
+        self.jobs = [waiting.new for waiting in batch]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def answer(self, told: Sequence[Answer]) -> None:
+        for waiting, answer in zip(self._batch, told, strict=True):
+            waiting.tell(answer)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if error is None:
+            return False
+        self.answer(answers_after(error, self.jobs))
+        return isinstance(error, Exception)
 
 
 def answers(rows: Sequence[EnqueuedRow]) -> list[Answer]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from faultline.server.problems import OVERLOADED, TOO_MANY, ProblemKind, RequestRefused
-from faultline.server.token_bucket import TokenBucket
+from faultline.server.throttling.token_bucket import TokenBucket
 
 
 class RateBudget(NamedTuple):

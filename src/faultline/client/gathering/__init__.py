@@ -1,0 +1,1 @@
+"""Jobs that are enqueued while a call is under way go together, with one call."""
