@@ -1,6 +1,6 @@
 """Run a Python block of the documents as it stands, then a worker for the jobs that it enqueued.
 
-Usage: python -m tests.docs.run_python FILE, with the block in FILE and its database in FAULTLINE_DSN.
+Called by `prefork` with the block in a file, and its database in FAULTLINE_DSN.
 """
 
 import ast
@@ -85,5 +85,5 @@ def main(file: Path) -> None:
         sys.exit(f"the worker ended with {code}; {failed}")
 
 
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+def run_file(file: str) -> None:
+    main(Path(file))

@@ -1,12 +1,12 @@
 """Every code block of the README and of docs/ is run, or stands below with the reason why it is not."""
 
 import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
-from scripts.docs.blocks import ROOT, Block, blocks, documents
+from scripts.docs.blocks import Block, blocks, documents
+from tests import prefork
 
 SAMPLES = {
     "docs/architecture.md": "trees of folders and the way of a job",
@@ -31,6 +31,9 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "sql"): "the head of a function that is not there, to show its form",
 }
 """Blocks of other kinds, by file and language."""
+
+IMPORTED = ("asyncpg", "django", "fastapi", "pydantic", "sqlalchemy.ext.asyncio")
+"""By one block or another."""
 
 RUN = {"python", "sql", "sh", "console"}
 ALL = [block for file in documents() for block in blocks(file)]
@@ -68,13 +71,19 @@ def test_python_runs_and_its_jobs_succeed(block: Block, database: str, tmp_path)
     file = tmp_path / "block.py"
     file.write_text(block.text)
 
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.docs.run_python", str(file)],
-        cwd=ROOT, env={**os.environ, "FAULTLINE_DSN": database}, capture_output=True, text=True, timeout=100,
-        check=False,
-    )  # fmt: skip
+    said = tmp_path / "said"
+    with said.open("wb") as output, Path(os.devnull).open("rb") as nothing:
+        process = prefork.start(
+            "tests.docs.run_python:run_file", str(file), stdin=nothing.fileno(), stdout=output.fileno(),
+            stderr=output.fileno(), environment={**os.environ, "FAULTLINE_DSN": database}, imports=IMPORTED,
+        )  # fmt: skip
+        try:
+            code = process.wait(100)
+        finally:
+            process.kill()
+            process.wait()
 
-    assert done.returncode == 0, done.stderr
+    assert code == 0, said.read_text()
 
 
 @pytest.mark.parametrize("block", of("sql"), ids=where)

@@ -36,14 +36,7 @@ class PacemakerProcess:
     async def start(self) -> None:
         lease_table = self.state.lease_table
         fd = lease_table.file.fileno()
-        self.process = subprocess.Popen(  # noqa: ASYNC220 - asyncio's own would watch it with a thread or a signal
-            [sys.executable, "-m", self.spec.module, str(fd), str(lease_table.slots)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            pass_fds=[fd],
-            bufsize=0,
-            process_group=0,  # Ctrl-C at a terminal reaches the worker alone, also while this one starts
-        )
+        self.process = start_pacemaker(self.spec.module, fd, lease_table.slots)
         # A stopped pacemaker reads nothing: its pipe may fill up, and must not block the worker.
         os.set_blocking(_pipe(self.process).fileno(), False)
         said = {
@@ -112,6 +105,18 @@ class PacemakerProcess:
             self.process.kill()
             self.process.wait()
         failpoints.companions.clear()
+
+
+def start_pacemaker(module: str, fd: int, slots: int) -> "subprocess.Popen[bytes]":
+    """Start one; asyncio's own call would watch it with a thread or a signal."""
+    return subprocess.Popen(
+        [sys.executable, "-m", module, str(fd), str(slots)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        pass_fds=[fd],
+        bufsize=0,
+        process_group=0,  # Ctrl-C at a terminal reaches the worker alone, also while this one starts
+    )
 
 
 def _pipe(process: "subprocess.Popen[bytes]") -> IO[bytes]:
