@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from proof.ha import settings
-from proof.ha.addresses import ETCD, NODES
-from proof.ha.processes import Processes, TookTooLong, postmaster_of, signal_all, wait_for
+from proof.ha.addresses import ETCD, ETCD_IP, NODES
+from proof.ha.processes import Processes, TookTooLong, is_open, postmaster_of, signal_all, wait_for
 from proof.ha.programs import Programs
 
 LEADS: Final = ("leader", "master", "primary")
@@ -53,6 +53,10 @@ class Cluster:
 
     def stop_etcd(self) -> None:
         self.processes.kill(*(name for name, _ in ETCD))
+
+    def etcd_answers(self) -> bool:
+        """Whether any member takes connections."""
+        return any(is_open(ETCD_IP, port) for _, port in ETCD)
 
     def start_node(self, node: str) -> None:
         config = self.home / f"patroni-{node}.json"

@@ -1,7 +1,8 @@
 """What a run left behind, as plain values: producers' answers, workers' notes, rows, logs."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -54,6 +55,9 @@ class Rows(NamedTuple):
     claims: Mapping[tuple[int, int], float]
     """When each job was claimed under each token, as far as this history of the database knows."""
 
+    written: Set[tuple[int, int]] = frozenset()
+    """The n and the token of each effect."""
+
 
 NO_ROWS: Final = Rows({}, {}, {}, {})
 
@@ -64,6 +68,8 @@ class HaFacts:
 
     began: float
     promotions: Sequence[float]
+    timelines: Sequence[int] = ()
+    """The timeline of each promotion."""
     acks: Sequence[Ack] = ()
     notes: Sequence[Note] = ()
     rows: Rows = NO_ROWS
@@ -123,7 +129,7 @@ def read_rows(conn: psycopg.Connection[Any], first: int, began: float) -> Rows:
         " where (args ->> 'n')::bigint >= %s",
         [first],
     )
-    effects = conn.execute("select n, count(*) from effects where n >= %s group by n", [first])
+    effects = conn.execute("select n, token from effects").fetchall()
     outcomes = conn.execute(
         "select outcome::text, count(*) from faultline.ledger"
         " where settled_at >= to_timestamp(%s) group by 1",
@@ -136,7 +142,8 @@ def read_rows(conn: psycopg.Connection[Any], first: int, began: float) -> Rows:
     )
     return Rows(
         {n: (job_id, state) for n, job_id, state in jobs},
-        dict(effects.fetchall()),
+        Counter(n for n, _ in effects if n >= first),
         dict(outcomes.fetchall()),
         {(job_id, token): t for job_id, token, t in claims if t is not None},
+        frozenset(effects),
     )

@@ -5,11 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+import psycopg
+
 from proof.ha import network
-from proof.ha.addresses import ETCD, ETCD_IP, NODES, one
+from proof.ha.addresses import ADMIN, ETCD, ETCD_IP, NODES, one
 from proof.ha.cluster import Cluster
 from proof.ha.ground import OnCluster
 from proof.ha.load import Load
@@ -17,6 +19,7 @@ from proof.ha.processes import TookTooLong, signal_all, wait_for
 from proof.ha.programs import ROOT, SOURCES
 
 PROMOTION_SECONDS_MAX: Final = 90.0
+SEEN: Final = "select from faultline.jobs where (args ->> 'n')::bigint = %s"
 
 
 class FaultStep(NamedTuple):
@@ -110,9 +113,10 @@ def etcd_away(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
     yield FaultStep("all of etcd killed")
     ground.cluster.stop_etcd()
     time.sleep(40)
+    away = not ground.cluster.etcd_answers()
     for index in range(len(ETCD)):
         ground.cluster.start_etcd(index)
-    yield FaultStep("etcd started again")
+    yield FaultStep("etcd started again", "" if away else VOID)
     wait_for(ground.cluster.leader, 60, "one leads")
     yield FaultStep("one leads")
 
@@ -149,6 +153,21 @@ def two_histories(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
     yield FaultStep("a is started again, b is built again", KEEPS)
 
 
+def stands_unreplicated(tries: Sequence[str], seen: bool) -> bool:
+    """Whether the first try was given up, its row is seen all the same, and the second came to an end."""
+    first, second = tries
+    return seen and first == "try 1 given up" and second.startswith("try 2 ")
+
+
+def _is_seen(address: str, n: int) -> bool:
+    """Whether that server shows the job to others."""
+    try:
+        with psycopg.connect(one(address, ADMIN), connect_timeout=5) as conn:
+            return bool(conn.execute(SEEN, [n]).rowcount)
+    except psycopg.Error:
+        return False
+
+
 def keyed_retry(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
     """Replication is cut; an enqueue with a key is given up and sent again; then the primary dies."""
     others = [NODES[other] for other in "bc"]
@@ -163,7 +182,8 @@ def keyed_retry(ground: OnCluster, load: Load) -> Iterator[FaultStep]:
     asking = subprocess.Popen(words, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert asking.stdout is not None
     tries = [asking.stdout.readline().strip() for _ in range(2)]
-    yield FaultStep("; ".join(tries), VOID if "acknowledged" in tries[0] else "")
+    happened = stands_unreplicated(tries, _is_seen(NODES["a"], n))
+    yield FaultStep("; ".join(tries), "" if happened else VOID)
     signal_all([asking.pid], signal.SIGKILL)
     asking.wait()
     ground.cluster.kill_node("a")

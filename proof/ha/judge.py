@@ -5,9 +5,11 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from proof.ha.facts import Ack, HaFacts, LogLine, Note
+
+Happened = TypeVar("Happened", Ack, Note)
 
 MULTI_SECONDS_MAX: Final = 8.0
 """From a promotion until a worker with several hosts in its DSN commits again."""
@@ -34,6 +36,8 @@ class Expected:
     promotions: int = 1
     may_lose: bool = False
     must_lose: bool = False
+    one_timeline: bool = False
+    """Whether the promotions must have taken one timeline number."""
 
 
 class HaFinding(NamedTuple):
@@ -62,6 +66,8 @@ def judge(facts: HaFacts, expected: Expected) -> Judgement:
 def _findings(facts: HaFacts, expected: Expected) -> Iterator[HaFinding]:
     lost = lost_acks(facts)
     yield _none("lost", unexplained(lost, facts, expected), found=len(lost))
+    commits = lost_commits(facts)
+    yield _none("commits lost", unexplained(commits, facts, expected), found=len(commits))
     yield _none("double effects", [n for n, times in facts.rows.effects.items() if times > 1])
     yield _none("ids twice", _twice((id_, n) for id_, n in _ids(facts)))
     yield _none("keys twice", _twice((note.key, note.n) for note in facts.notes if note.key))
@@ -80,7 +86,7 @@ def _findings(facts: HaFacts, expected: Expected) -> Iterator[HaFinding]:
     )
     yield HaFinding("drained", "yes" if facts.drained else "no", facts.drained)
     yield HaFinding("audit", facts.audit, facts.audit == 0)
-    agrees = facts.audit_lost is None or facts.audit_lost == len({ack.id for ack in lost})
+    agrees = facts.audit_lost == len({ack.id for ack in lost})
     yield HaFinding("audit --ids", "-" if facts.audit_lost is None else facts.audit_lost, agrees)
 
 
@@ -91,6 +97,8 @@ def _void(facts: HaFacts, expected: Expected) -> Iterator[str]:
         yield f"{expected.promotions} promotions wanted, {seen} seen"
     if seen and not expected.promotions:
         yield f"no promotion wanted, {seen} seen"
+    if expected.one_timeline and len(set(facts.timelines)) != 1:
+        yield f"one timeline wanted for all promotions, {sorted(set(facts.timelines))} seen"
     if expected.must_lose and not lost_acks(facts):
         yield "nothing was lost where a loss was wanted"
     if not facts.acks or not facts.notes:
@@ -106,12 +114,18 @@ def lost_acks(facts: HaFacts) -> list[Ack]:
     return [ack for n, ack in first.items() if n not in facts.rows.jobs]
 
 
-def unexplained(lost: Iterable[Ack], facts: HaFacts, expected: Expected) -> list[Ack]:
+def lost_commits(facts: HaFacts) -> list[Note]:
+    """Commits that a worker was told of, whose effects are nowhere."""
+    told = (note for note in facts.notes if note.what == "committed")
+    return [note for note in told if (note.n, note.token) not in facts.rows.written]
+
+
+def unexplained(lost: Iterable[Happened], facts: HaFacts, expected: Expected) -> list[Happened]:
     """Losses outside the window in which asynchronous replication may lose."""
     if not expected.may_lose or facts.lossy is None:
         return list(lost)
     begin, end = facts.lossy
-    return [ack for ack in lost if not begin - LOSS_SLACK_SECONDS <= ack.t <= end + LOSS_SLACK_SECONDS]
+    return [one for one in lost if not begin - LOSS_SLACK_SECONDS <= one.t <= end + LOSS_SLACK_SECONDS]
 
 
 def tokens_backwards(facts: HaFacts) -> list[tuple[str, int, int]]:

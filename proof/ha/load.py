@@ -1,6 +1,5 @@
 """The load of a scenario: workers and producers on every way to the database, and servers where wanted."""
 
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from typing import Final
 
 from proof.ha.addresses import SERVERS
 from proof.ha.ground import BIN, HaDatabase, Way
-from proof.ha.processes import Processes, wait_for
+from proof.ha.processes import Processes, is_open, wait_for
 from proof.ha.programs import ROOT, SOURCES, Programs
 
 RATE: Final = 8
@@ -95,13 +94,7 @@ class Load:
 
 def _servers_listen() -> bool:
     """Whether every port of the replicas is open: a worker whose servers are all away ends at once."""
-    try:
-        for port in SERVERS:
-            for each in (port, port + 1):
-                socket.create_connection(("127.0.0.1", each), timeout=1).close()
-    except OSError:
-        return False
-    return True
+    return all(is_open("127.0.0.1", each) for port in SERVERS for each in (port, port + 1))
 
 
 @contextmanager

@@ -121,7 +121,8 @@ def _facts(load: Load, course: _Course, changes: list[Promotion]) -> HaFacts:
     code, said = ground.faultline("audit", "--effects", "effects")
     (load.folder / "audit.txt").write_text(said)
     return HaFacts(
-        began=course.began, promotions=[change.t for change in changes], acks=acks,
+        began=course.began, promotions=[change.t for change in changes],
+        timelines=[change.history.timeline for change in changes], acks=acks,
         notes=read_notes(load.notes), rows=rows, logs=logs, exits=load.exits,
         workers=load.workers, producers=load.producers,
         pinned=[name for name, way in ground.workers.items() if way.pinned], lossy=course.lossy,

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -105,6 +106,15 @@ def postmaster_of(data: Path) -> list[int]:
     except (OSError, ValueError, IndexError):
         return []
     return [pid, *children_of(pid)] if str(data) in command else []
+
+
+def is_open(address: str, port: int) -> bool:
+    """Whether a server takes connections there."""
+    try:
+        socket.create_connection((address, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def signal_all(pids: Iterable[int], number: signal.Signals) -> None:

@@ -14,8 +14,8 @@ from proof.ha.play import Played
 
 COLOURS: Final = {"kept": "green", "broken": "bold red", "void": "yellow"}
 PROMISES: Final = (
-    "lost", "double effects", "ids twice", "keys twice", "tokens backwards", "stuck", "dead", "failed",
-    "tracebacks", "processes", "drained", "audit", "audit --ids",
+    "lost", "commits lost", "double effects", "ids twice", "keys twice", "tokens backwards", "stuck", "dead",
+    "failed", "tracebacks", "processes", "drained", "audit", "audit --ids",
 )  # fmt: skip
 RECOVERY: Final = (
     "multi s", "haproxy s", "pgbouncer s", "remote s", "p-multi s", "p-keyed s", "p-haproxy s", "p-http s",

@@ -62,7 +62,7 @@ def _all() -> Iterator[HaScenario]:
     )
     yield HaScenario("freeze-async", "the primary stands still for 45 s and wakes", freeze, ASYNC, sync=False)
     yield HaScenario("cable-async", "the primary's cable is pulled for 40 s", faults.cable, ASYNC, sync=False)
-    twice = Expected(promotions=2, may_lose=True, must_lose=True)
+    twice = Expected(promotions=2, may_lose=True, must_lose=True, one_timeline=True)
     yield HaScenario(
         "two-histories", "two standbys that never met lead in turn", faults.two_histories, twice, sync=False
     )

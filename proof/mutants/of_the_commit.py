@@ -146,6 +146,7 @@ MUTANTS = (
         )
         for what, verb in (
             ("a key that is found", "take_key"), ("the outcome of a lease", "outcome"),
+            ("a success of which no row is kept", "outcome_in"),
             ("a claim that is asked for again", "claimed_again"), ("a second cancel", "cancel"),
             ("a second replay", "replay_many"), ("a second revocation", "revoke_key"),
             ("an end that was waited for", "get_job"),

@@ -258,6 +258,21 @@ def test_of_what_the_driver_says_the_line_with_the_reason_is_told(said, reason):
     assert connect_reason(psycopg.OperationalError(said)) == reason
 
 
+def test_a_server_that_tells_little_of_itself_is_known_as_one_that_takes_writes(examined, primary):
+    """Some managed services refuse these functions."""
+    primary.create_database("untold")
+    missing = ("pg_control_system", "pg_current_wal_lsn")
+    execute(
+        primary.dsn("untold"),
+        *(f"alter function pg_catalog.{each}() rename to {each}_away" for each in missing),
+    )
+    named = both(primary.dsn("untold"), make_conninfo(primary.dsn(), host="/nowhere"))
+
+    (grade, said), *_ = examined(named, "servers")
+
+    assert (grade, said.partition(" takes ")[2]) == ("ok", "writes, and no other")
+
+
 def test_two_names_of_one_server_are_one_primary(examined, primary):
     named = both(primary.dsn(), primary.tcp_dsn(), target_session_attrs="read-write")
     password = conninfo_to_dict(primary.tcp_dsn())["password"]

@@ -79,6 +79,21 @@ def settled(verb):
     return prepared
 
 
+def settled_in_a_transaction(store):
+    lease = leased(store)
+    store.run(calls.complete(lease, "null"))
+    return calls.outcome_in(lease)
+
+
+def settled_where_no_row_is_kept(store):
+    queue = f"q-{uuid4().hex[:8]}"
+    enqueue(store, queue=queue)
+    store.run(calls.set_retention(queue, "nothing"))
+    lease = claim_one(store, queues=(queue,), lease=LONG)
+    store.run(calls.complete(lease, "null"))
+    return calls.outcome_in(lease)
+
+
 def claimed(store):
     lease = leased(store)
     return calls.claim(["default"], 1, lease=LONG, claim=lease.claim, resend=True)
@@ -142,6 +157,8 @@ ANSWERS = {
     "a gathered enqueue that finds its key": keyed_each,
     "a keyed enqueue whose job has ended": keyed_and_done,
     **{f"the outcome of a lease that ended by {verb}": settled(verb) for verb in SETTLING},
+    "the outcome of a lease that its handler settled": settled_in_a_transaction,
+    "a success of which no row is kept": settled_where_no_row_is_kept,
     "a claim that is asked for again": claimed,
     "a cancel of a cancelled job": cancelled,
     "a retry of a job that is due": queued,

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
-from proof.ha.facts import Ack, HaFacts, LogLine, Note, Rows, read_acks, read_log, read_notes
+from faultline.store import calls
+from proof.ha.facts import Ack, HaFacts, LogLine, Note, Rows, read_acks, read_log, read_notes, read_rows
+from proof.ha.faults import stands_unreplicated
+from proof.ha.ground import EFFECTS
 from proof.ha.judge import Expected, judge, noise, tokens_backwards
 from proof.ha.watch import Moment, PrimaryTerm, promotions
+from tests.support import claim_one, enqueue
 
 BEGAN, PROMOTED = 100.0, 120.0
 ASYNC = Expected(may_lose=True)
@@ -32,7 +36,9 @@ def sound() -> HaFacts:
         promotions=[PROMOTED],
         acks=[ack(1), ack(2, 121.0)],
         notes=[start(1, 111.0, 5), start(2, 121.0, 6), start(2, 121.5, 6, what="committed")],
-        rows=Rows({1: (1, "succeeded"), 2: (2, "succeeded")}, {1: 1, 2: 1}, {"succeeded": 2}, {}),
+        rows=Rows(
+            {1: (1, "succeeded"), 2: (2, "succeeded")}, {1: 1, 2: 1}, {"succeeded": 2}, {}, {(1, 5), (2, 6)}
+        ),
         logs={"multi": [LogLine(105.0, True, False)]},
         exits={"multi": 0},
         workers=["multi", "only-a"],
@@ -55,6 +61,7 @@ def test_a_sound_run_is_kept():
 
 WRONG: dict[str, dict[str, Any]] = {
     "lost": {"acks": [*sound().acks, ack(3)], "audit_lost": 1},
+    "commits lost": {"rows": sound().rows._replace(written={(1, 5), (2, 9)})},
     "double effects": {"rows": sound().rows._replace(effects={1: 2})},
     "ids twice": {"acks": [*sound().acks, ack(2, id=1)]},
     "keys twice": {"notes": [*sound().notes, start(1, 122.0, 7, key="seed:2")]},
@@ -103,6 +110,18 @@ def test_losses_are_allowed_in_the_lossy_window_of_an_asynchronous_scenario_only
     assert broken(replace(inside, lossy=None), ASYNC) == ["lost"]
 
 
+def test_a_commit_that_was_answered_may_be_lost_as_a_job_may():
+    done_again = replace(sound(), rows=sound().rows._replace(written={(1, 5), (2, 9)}))
+
+    assert broken(done_again) == ["commits lost"]
+    assert broken(done_again, ASYNC) == []
+    assert broken(replace(done_again, lossy=(140.0, 150.0)), ASYNC) == ["commits lost"]
+
+
+def test_an_audit_that_could_not_look_found_nothing_out():
+    assert broken(replace(sound(), audit_lost=None)) == ["audit --ids"]
+
+
 def test_a_job_that_was_answered_twice_is_lost_once():
     facts = replace(sound(), acks=[*sound().acks, ack(3), ack(3, 140.0)], audit_lost=1)
 
@@ -118,6 +137,7 @@ def test_a_job_that_was_answered_twice_is_lost_once():
         ({}, Expected(promotions=2)),
         ({}, Expected(promotions=0)),
         ({}, LOSSY),
+        ({"timelines": [2, 3]}, Expected(one_timeline=True)),
         ({"void": ["not within 90 s: another leads"]}, Expected()),
     ],
 )
@@ -126,6 +146,25 @@ def test_a_fault_that_did_not_happen_is_void(changed, expected):
 
     assert judgement.verdict == "void"
     assert len(judgement.void) == 1
+
+
+def test_standbys_that_took_one_timeline_are_what_was_wanted():
+    assert judge(replace(sound(), timelines=[2, 2]), Expected(one_timeline=True)).verdict == "kept"
+
+
+@pytest.mark.parametrize(
+    ("tries", "seen", "happened"),
+    [
+        (["try 1 given up", "try 2 given up"], True, True),
+        (["try 1 given up", "try 2 acknowledged job 7 after 16 ms"], True, True),
+        (["try 1 given up", "try 2 given up"], False, False),
+        (["try 1 acknowledged job 7 after 16 ms", "try 2 acknowledged job 7 after 1 ms"], True, False),
+        (["try 1 given up", ""], True, False),
+        (["", ""], True, False),
+    ],
+)
+def test_a_keyed_retry_happened_where_a_row_that_no_standby_has_was_asked_for_again(tries, seen, happened):
+    assert stands_unreplicated(tries, seen) is happened
 
 
 def test_what_is_broken_is_broken_also_where_the_fault_did_not_happen():
@@ -209,3 +248,20 @@ def test_what_a_run_left_behind_is_read(tmp_path: Path):
     assert read_log(log + "Traceback (most recent call last):\n") == [
         LogLine(9.0, True, False), LogLine(10.0, False, False), LogLine(10.0, True, True)
     ]  # fmt: skip
+
+
+def test_the_rows_of_a_run_are_read(store, db):
+    """By their n: the jobs of an earlier run are left out."""
+    enqueue(store, args='{"n": 6, "ms": 0}')
+    job = enqueue(store, args='{"n": 7, "ms": 0}', queue="this-run")
+    lease = claim_one(store, queues=("this-run",))
+    store.run(calls.complete(lease, "null"))
+    db.execute(EFFECTS)
+    db.execute("insert into effects (n, job_id, token) values (6, 1, 1), (7, %s, %s)", [job, lease.token])
+
+    found = read_rows(db, 7, 0.0)
+
+    assert (found.jobs, found.effects) == ({7: (job, "succeeded")}, {7: 1})
+    assert found.written == {(6, 1), (7, lease.token)}  # a worker may have been told of one of those, too
+    assert found.outcomes == {"succeeded": 1}
+    assert list(found.claims) == [(job, lease.token)]

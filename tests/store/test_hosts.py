@@ -9,7 +9,8 @@ from psycopg.conninfo import conninfo_to_dict
 from faultline.errors import CannotConnect
 from faultline.store.driver.connect import connect
 from faultline.store.servers import hosts
-from faultline.store.servers.hosts import Hosts, SecondLook, ServerReply, ServerState, name_of, split
+from faultline.store.servers.dsn_hosts import name_of, split
+from faultline.store.servers.hosts import Hosts, SecondLook, ServerReply, ServerState
 
 
 def told(conninfo, *names):

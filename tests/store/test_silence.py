@@ -15,6 +15,7 @@ from faultline.store import calls
 from faultline.store.driver.connect import aconnect, connect
 from faultline.store.pool import AsyncStore, Store
 from faultline.store.servers import hosts
+from faultline.store.servers.dsn_hosts import split
 from faultline.store.session import DbSession
 from tests.support import new_job
 from tests.support_failover import a_pair
@@ -201,7 +202,7 @@ def test_a_server_that_is_left_behind_between_the_choice_and_the_connection_is_r
     pair.standby.promote()
     time.sleep(hosts.FRESH_SECONDS)
     connect(pair.both).close()
-    old = next(host for host in hosts.split(pair.both) if str(pair.standby.folder) not in host)
+    old = next(host for host in split(pair.both) if str(pair.standby.folder) not in host)
     monkeypatch.setattr(hosts.Hosts, "choose", lambda self: old)
 
     with pytest.raises(OldPrimary, match="another one was promoted"):

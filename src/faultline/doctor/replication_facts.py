@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from faultline.errors import FaultlineError
 from faultline.store.driver.connect import connect, conninfo
 from faultline.store.driver.sqlstate import connect_reason
+from faultline.store.servers.dsn_hosts import each_host
 
 CONNECT_SECONDS: Final = 3
 """The bound on the wait for an unreachable host; all are asked at once."""
@@ -86,19 +87,12 @@ def parameters(dsn: str) -> dict[str, str]:
 
 def hosts_of(dsn: str) -> list[str]:
     """Each server that the DSN names, as a DSN of its own that takes it in any state."""
-    known = parameters(dsn)
-    hosts, addresses, ports = (
-        known[name].split(",") if known.get(name) else [] for name in ("host", "hostaddr", "port")
-    )
-    count = max(len(hosts), len(addresses), 1)
-    each = ((_nth(hosts, n, count), _nth(addresses, n, count), _nth(ports, n, count)) for n in range(count))
+    known = conninfo(dsn)
+    each = dict.fromkeys(tuple(own.items()) for own in each_host(known))
     return [
-        make_conninfo(
-            dsn, host=host, hostaddr=address, port=port, target_session_attrs="any",
-            connect_timeout=CONNECT_SECONDS,
-        )
-        for host, address, port in dict.fromkeys(each)
-    ][:HOSTS_MAX]  # fmt: skip
+        make_conninfo(known, **dict(own), target_session_attrs="any", connect_timeout=CONNECT_SECONDS)
+        for own in each
+    ][:HOSTS_MAX]
 
 
 def ask_hosts(dsns: Sequence[str]) -> list[HostFacts]:
@@ -116,13 +110,6 @@ def _ask_host(dsn: str) -> HostFacts:
     except (FaultlineError, psycopg.Error) as error:
         return HostFacts(name, trouble=connect_reason(error.__cause__ or error))
     return HostFacts(name, writable, in_recovery, identity)
-
-
-def _nth(values: list[str], n: int, count: int) -> str | None:
-    """libpq takes one port for all hosts, and otherwise as many as there are hosts."""
-    if not values:
-        return None
-    return values[n] if len(values) == count else values[0]
 
 
 def _ask(conn: psycopg.Connection[Any], name: str) -> list[tuple[Any, ...]]:

@@ -9,19 +9,20 @@ import contextlib
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from time import monotonic
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import psycopg
 from psycopg import Connection
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import error_from_result
 from psycopg.generators import execute
 from psycopg.pq import ExecStatus
 
 from faultline.store.driver.sqlstate import connect_reason
+from faultline.store.servers.dsn_hosts import name_of, split
 
 T = TypeVar("T")
 
@@ -62,9 +63,6 @@ select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on', 0
 """For a database without our schema, or a role without rights: there is nothing to compare."""
 
 NOT_THERE: Final = ("42883", "3F000", "42501")
-
-_MULTIPLE: Final = ("host", "hostaddr", "port")
-_ENVIRONMENT: Final = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT"}
 
 
 def look_after(lease: float) -> float:
@@ -128,47 +126,6 @@ class Epochs:
 
 
 EPOCHS: Final = Epochs()
-
-
-def split(conninfo: str) -> tuple[str, ...]:
-    """One conninfo for each host; only the DSN itself if libpq has to choose by its own rules.
-
-    >>> sorted(split("host=a,b port=1,2 dbname=shop")[1].split())
-    ['dbname=shop', 'host=b', 'port=2', 'target_session_attrs=any']
-    >>> split("host=a,b target_session_attrs=standby")
-    ('host=a,b target_session_attrs=standby',)
-    """
-    told: dict[str, Any] = conninfo_to_dict(conninfo)
-    lists = {name: _listed(told, name) for name in _MULTIPLE}
-    count = max(len(lists["host"]), len(lists["hostaddr"]))
-    wanted = told.get("target_session_attrs") or os.environ.get("PGTARGETSESSIONATTRS") or "read-write"
-    fits = all(
-        len(values) in (0, count) or (name == "port" and len(values) == 1) for name, values in lists.items()
-    )
-    if count < 2 or not fits or wanted not in ("read-write", "primary"):
-        return (conninfo,)
-    return tuple(_single(told, lists, place) for place in range(count))
-
-
-def _listed(told: Mapping[str, Any], name: str) -> list[str]:
-    value = str(told.get(name) or ("" if "service" in told else os.environ.get(_ENVIRONMENT[name], "")))
-    return value.split(",") if value else []
-
-
-def _single(told: Mapping[str, Any], lists: Mapping[str, Sequence[str]], place: int) -> str:
-    own = {name: values[place if len(values) > 1 else 0] for name, values in lists.items() if values}
-    return make_conninfo(**{**told, **own, "target_session_attrs": "any"})
-
-
-def name_of(host: str) -> str:
-    """The name of a host for messages.
-
-    >>> name_of("host=db1 port=5433 password=hidden"), name_of("host=/run/pg")
-    ('db1:5433', '/run/pg')
-    """
-    told: dict[str, Any] = conninfo_to_dict(host)
-    name = told.get("host") or told.get("hostaddr") or "the local socket"
-    return f"{name}:{told['port']}" if told.get("port") else str(name)
 
 
 class Hosts:
