@@ -228,6 +228,11 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "a pacemaker in the middle of a beat outlives its worker", "G8",
+        f"{PACEMAKER}::test_it_goes_even_while_its_server_does_not_answer",
+        (worker("heartbeat/pacemaker", "    go_with_parent()\n    arm", "    arm"),),
+    ),
+    Mutant(
         "the worker does not hear that a lease is lost", "G4",
         f"{LOST}::test_a_taken_job_is_stopped_and_says_nothing_more",
         (worker("attempt", 'answer.word in ("lost", "cancel")', 'answer.word == "cancel"'),),

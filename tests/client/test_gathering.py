@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from faultline import Faultline, KeyConflict
+from faultline.client.batch_sizes import GATHERED_BYTES_MAX, GATHERED_JOBS_MAX
 from faultline.client.gathering import async_line, thread_line
-from faultline.client.gathering.batches import BATCH_BYTES_MAX, BATCH_JOBS_MAX
 from faultline.errors import BadDocument, OutOfBounds
 from faultline.store import calls
 from tests.client.gathered import FORMS, MAIL, BusyApp
@@ -179,16 +179,16 @@ def test_those_who_wait_go_in_one_call_of_at_most_250(database, called):
     async def main():
         async with BusyApp(database) as busy:
             called.clear()
-            waiting = [busy.add(new_job(queue=MAIL)) for _ in range(BATCH_JOBS_MAX + 10)]
+            waiting = [busy.add(new_job(queue=MAIL)) for _ in range(GATHERED_JOBS_MAX + 10)]
             await asyncio.sleep(0)
             await busy.let_go()
             return await asyncio.gather(busy.first, *waiting)
 
     ids = asyncio.run(main())
 
-    assert called == [BATCH_JOBS_MAX, 10]
+    assert called == [GATHERED_JOBS_MAX, 10]
     written = transactions(database, ids)
-    assert len({written[job_id] for job_id in ids[1 : BATCH_JOBS_MAX + 1]}) == 1
+    assert len({written[job_id] for job_id in ids[1 : GATHERED_JOBS_MAX + 1]}) == 1
     assert len(set(written.values())) == 3
 
 
@@ -207,7 +207,7 @@ def test_the_bytes_of_a_batch_are_bounded(database, called):
 
     assert len(set(asyncio.run(main()))) == 40
     assert sum(called) == 40
-    assert max(called) == BATCH_BYTES_MAX // len(args)
+    assert max(called) == GATHERED_BYTES_MAX // len(args)
 
 
 @pytest.mark.usefixtures("patient")

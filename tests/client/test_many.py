@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from faultline import KeyConflict, NewJob
-from faultline.client.bulk import BULK_CALL_JOBS_FIRST, BULK_CALL_JOBS_MAX, BulkEnqueue
+from faultline.client.batch_sizes import BULK_JOBS_FIRST, BULK_JOBS_MAX
+from faultline.client.bulk import BulkEnqueue
 from faultline.store import calls
 
 
@@ -77,12 +78,12 @@ def job(**options):
 
 
 def test_neighbours_with_equal_options_share_a_call():
-    alike = [job()] * (BULK_CALL_JOBS_FIRST * 3 + BULK_CALL_JOBS_MAX + 1)
+    alike = [job()] * (BULK_JOBS_FIRST * 3 + BULK_JOBS_MAX + 1)
     bulk = BulkEnqueue([*alike, job(key="a"), job(key="b"), job(priority=1), job()])
 
     sizes = [len(call.args["args"].values) for call in bulk.calls()]
 
-    assert sizes == [BULK_CALL_JOBS_FIRST, BULK_CALL_JOBS_FIRST * 2, BULK_CALL_JOBS_MAX, 1, 2, 1, 1]
+    assert sizes == [BULK_JOBS_FIRST, BULK_JOBS_FIRST * 2, BULK_JOBS_MAX, 1, 2, 1, 1]
     assert not bulk.all_sent  # nothing was answered yet
     for size in sizes:
         bulk.add([1] * size)

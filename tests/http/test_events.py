@@ -6,17 +6,19 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 
 from faultline.server.auth import Authenticator
 from faultline.server.auth.caller import LOOPBACK
 from faultline.server.http import create_app
-from faultline.server.http.event_feed import EventFeed
+from faultline.server.http.event_feed import CutOff, EventFeed
 from faultline.server.limits import Limits
 from faultline.store import calls
 from faultline.store.pool import AsyncStore
 from tests.http.serving import code_of, serving
 from tests.support import claim_many, claim_one, new_job
+from tests.worker.harness import eventually
 
 EVENTS = "/api/v1/events"
 
@@ -124,6 +126,41 @@ def test_a_client_that_missed_less_than_is_held_is_told_of_no_gap(service, submi
         again.wait_for(f'"job_id":{missed},')
         again.wait_for(": nothing new")
         assert "event: gap" not in again.lines
+
+
+def test_an_event_that_is_committed_behind_the_newest_is_told_as_a_gap(
+    database, submit, store, queue, monkeypatch
+):
+    monkeypatch.setattr("faultline.server.http.event_feed.GAP_EVERY", 0.1)
+    submit()
+    late = claim_one(store, queues=(queue,))
+    few = Limits(comment_seconds=0.3, events_buffered_max=2)
+    with (
+        serving(database, few) as running,
+        psycopg.connect(database) as conn,
+        Listener(running.client(running.key("read"))) as listener,
+    ):
+        listener.wait_for(": nothing new")  # the first look is behind it
+        store.run_in(conn, calls.complete(late, None))
+        for _ in range(2):
+            listener.wait_for(f'"job_id":{ended_job(store, submit, queue)},')
+        before = len(listener.lines)
+        conn.commit()
+
+        eventually(lambda: "event: gap" in listener.lines[before:])
+        assert not any(f'"job_id":{late.job_id},' in line for line in listener.lines)
+
+
+def test_gaps_of_looks_that_are_cut_off_are_told_each_few_seconds_and_none_is_forgotten():
+    looks = CutOff()
+    told = [
+        (cut_off, looks.is_to_be_told(cut_off, now))
+        for now, cut_off in enumerate(
+            [False, True, True, True, False, False, False, False, False, False, False, False, True]
+        )
+    ]
+
+    assert [now for now, (_, is_told) in enumerate(told) if is_told] == [1, 6, 12]
 
 
 def test_a_key_for_one_queue_hears_of_no_other(service, submit, store, queue):

@@ -7,14 +7,11 @@ from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any, Final
 
+from faultline.client.batch_sizes import BULK_JOBS_FIRST, BULK_JOBS_MAX
 from faultline.errors import InputError
 from faultline.job import NewJob
 from faultline.store import calls
 from faultline.store.call import Call
-
-BULK_CALL_JOBS_MAX: Final = 1_000
-BULK_CALL_JOBS_FIRST: Final = 250
-"""The first is small, so that the server soon has work while the next are made."""
 
 
 class BulkEnqueue:
@@ -51,10 +48,10 @@ class BulkEnqueue:
 
     def calls(self) -> Iterator[Call[list[int]]]:
         """One call for each batch of equal options, in the order given."""
-        size = BULK_CALL_JOBS_FIRST
+        size = BULK_JOBS_FIRST
         for _, alike in groupby(self._jobs, key=_shared):
             while batch := list(islice(alike, size)):
-                size = min(size * 2, BULK_CALL_JOBS_MAX)
+                size = min(size * 2, BULK_JOBS_MAX)
                 if is_due(batch[0]):
                     self.due_queues.add(batch[0].queue)
                 self.repeatable = self.repeatable and batch[0].key is not None

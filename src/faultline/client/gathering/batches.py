@@ -8,6 +8,7 @@ from typing import Final, Protocol, Self, TypeVar
 
 import psycopg
 
+from faultline.client.batch_sizes import GATHERED_BYTES_MAX, GATHERED_JOBS_MAX
 from faultline.client.unanswered import reply_was_lost, unknown
 from faultline.errors import (
     DatabaseError,
@@ -20,11 +21,6 @@ from faultline.errors import (
 from faultline.job import NewJob
 from faultline.store.calls import TEXT_BYTES_MIN
 from faultline.store.rows import EnqueuedRow
-
-BATCH_JOBS_MAX: Final = 250
-
-BATCH_BYTES_MAX: Final = 1_048_576
-"""The args of one batch; a longer job goes by itself."""
 
 BYTES_OF_CHARACTER_MAX: Final = 4
 
@@ -76,7 +72,9 @@ def gathers(new: NewJob) -> bool:
     return len(new.args) <= TEXT_BYTES_MIN
 
 
-def take(waiting: deque[W], jobs_max: int = BATCH_JOBS_MAX, bytes_max: int = BATCH_BYTES_MAX) -> list[W]:
+def take(
+    waiting: deque[W], jobs_max: int = GATHERED_JOBS_MAX, bytes_max: int = GATHERED_BYTES_MAX
+) -> list[W]:
     """The next batch, in the order of arrival, without the jobs whose callers left."""
     batch: list[W] = []
     size = 0

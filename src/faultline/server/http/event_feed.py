@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import logging
+import math
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,6 +26,9 @@ LOOK_EVERY: Final = 0.5
 LOOK_EVERY_IN_TROUBLE: Final = 3.0
 COMMITS_WITHIN: Final = timedelta(seconds=5)
 """A lease is stamped before its transaction commits: each query goes back so far, and skips known events."""
+
+GAP_EVERY: Final = 5.0
+"""Seconds between two gaps that are told because a query could not go back so far."""
 
 _NAMES: Final = (
     "job_id",
@@ -50,7 +55,7 @@ class Event:
 
 
 GAP: Final = Event(None, b"event: gap\ndata: {}\n\n")
-"""More happened than one query can tell: the ledger has it."""
+"""More happened than one query can tell, or may have: the ledger has it."""
 
 
 def entry_event(entry: LedgerEntry) -> Event:
@@ -111,6 +116,25 @@ class Subscriber:
         return text or None
 
 
+class CutOff:
+    """Looks that found as many events as they may: one that was committed late may lie behind all of them.
+
+    It is told as a gap, which has clients read the ledger: after such looks, but not after each of them.
+    """
+
+    def __init__(self) -> None:
+        self._owed = False
+        self._told_at = -math.inf
+
+    def is_to_be_told(self, cut_off: bool, now: float) -> bool:
+        """Whether a gap is to be told at this look, which was cut off or not."""
+        self._owed |= cut_off
+        if not self._owed or now - self._told_at < GAP_EVERY:
+            return False
+        self._owed, self._told_at = False, now
+        return True
+
+
 class EventFeed:
     """Queries the ledger as long as there are streams."""
 
@@ -120,6 +144,7 @@ class EventFeed:
         self._subscribers: set[Subscriber] = set()
         self._looking: asyncio.Task[None] | None = None
         self._told: dict[tuple[int, int, str], datetime] = {}
+        self._cut_off = CutOff()
         self._over = False
 
     def subscribe(self, caller: Caller) -> Subscriber:
@@ -159,8 +184,9 @@ class EventFeed:
                 found: list[LedgerEntry] = await self._run(calls.changes(since, self._buffered_max))
                 latest = max((entry.settled_at for entry in found), default=latest)
                 fresh = self._unheard(found, latest)
+                missed = self._cut_off.is_to_be_told(len(found) >= self._buffered_max, time.monotonic())
                 if not first:
-                    self._tell(fresh, complete=len(fresh) < self._buffered_max)
+                    self._tell(fresh, complete=len(fresh) < self._buffered_max and not missed)
                 first = False
             except (DatabaseError, TimeoutError) as trouble:
                 log.debug("live changes wait for the database: %s", trouble)
@@ -171,6 +197,7 @@ class EventFeed:
             await asyncio.sleep(pause)
 
     def _tell(self, fresh: list[LedgerEntry], *, complete: bool) -> None:
+        """The new events, after a gap where there may be more."""
         for event in _events(fresh, complete=complete):
             for subscriber in self._subscribers:
                 subscriber.tell(event)

@@ -33,8 +33,9 @@ async def events(
     """A stream of leases as they end. Come back with Last-Event-ID, and it goes on from there.
 
     An event may come twice: job_id, token and outcome name it. `event: gap` says that more happened than can
-    be told; the ledger has it. `event: behind` says that you read too slowly
-    and that the stream ends; `event: bye` that the server stops, or that the key opens nothing any more.
+    be told, or that an event which was committed late may be missing; the ledger has it. `event: behind` says
+    that you read too slowly and that the stream ends; `event: bye` that the server stops, or that the key
+    opens nothing any more.
     """
     subscriber = context.feed.subscribe(caller)
     return EventStream(context, subscriber, _stream(context, request.state.who, subscriber, last_event_id))

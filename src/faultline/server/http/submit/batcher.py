@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
+from faultline.client.batch_sizes import SUBMITTED_JOBS_MAX
 from faultline.client.bulk import is_due
 from faultline.client.gathering.batches import take
 from faultline.client.sender import Sender
@@ -27,7 +28,6 @@ from faultline.telemetry import emit
 Made = tuple[int, bool]
 """The id of the job, and whether it is new: a key may name an older one."""
 
-SUBMITS_PER_CALL_MAX: Final = 500
 CALLS_AT_ONCE: Final = 8
 """Of the server's connections, those that submits may take."""
 
@@ -131,7 +131,7 @@ class Batcher:
 
     def _taken(self, waiting: deque[Waiting]) -> list[Waiting]:
         before = len(waiting)
-        batch = take(waiting, SUBMITS_PER_CALL_MAX)
+        batch = take(waiting, SUBMITTED_JOBS_MAX)
         self._waiting -= before - len(waiting)
         return batch
 
