@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-IMPORTED: Final = ("faultline.worker.heartbeat.pacemaker", "faultline.worker_runtime", "faultline.app")
+IMPORTED: Final = ("faultline.worker.heartbeat.pacemaker", "faultline.runtime.run_worker", "faultline.app")
 
 MESSAGE_BYTES_MAX: Final = 1 << 20
 FDS_MAX: Final = 4

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.peers import failure_tables, figures, musts, options, page, places, tables
+from benchmarks.peers import failure_tables, figures, musts, one_row_tables, options, page, places, tables
 
 META = {
     "backend": "postgres", "versions": {"it": "1.0"}, "settings": "its defaults", "recovery": "",
@@ -119,6 +119,48 @@ def test_a_short_run_is_called_a_trial(data):
     assert "This run is a trial, not a measurement**: it was short." in page.render(data, None)
 
 
+@pytest.fixture
+def one_row(data) -> dict[str, Any]:
+    """A run of handlers that insert a row; one system was cut, and one is of another carrier of ours."""
+    rates = {
+        "faultline": 1_500.0,
+        "faultline, asyncpg": 1_300.0,
+        "graphile-worker": 3_000.0,
+        "pg-boss": 900.0,
+    }
+    row = {"one_row_wal_per_job": 900.0, "one_row_complete": True, "one_row_foreign_cores": 0.0}
+    return {
+        **copy.deepcopy(data),
+        "meta": {name: {**META, "row": f"as {name} does"} for name in rates},
+        "throughput": {
+            name: [{**row, "one_row_per_s": rate, "one_row_complete": name != "pg-boss"}] * 3
+            for name, rate in rates.items()
+        },
+    }
+
+
+def test_a_handler_that_inserts_a_row_is_held_against_each_peer(data, one_row):
+    text = page.render(data, None, one_row)
+
+    goal = "at least 1 × {} | 1,500 jobs/s | {} | "
+    assert (
+        goal.format("graphile-worker", "graphile-worker 3,000") + "0.50 (0.50–0.50) | **not met** |" in text
+    )
+    assert goal.format("pg-boss", "pg-boss 900") + "1.67 (1.67–1.67) | met |" in text
+    assert "at least 1 × django-tasks-db | not measured in this run" in text
+    assert "**Faultline is behind**: 0.50 × the best peer's figure (graphile-worker)." in text
+    assert "| **faultline, asyncpg** | 1,300" in text
+    assert "| pg-boss \\* |" in text
+    assert "| pg-boss | it 1.0 | as pg-boss does |" in text
+    assert "One row, once" not in page.render(data, None)
+
+
+def test_a_short_run_of_rows_is_a_trial(data, one_row):
+    one_row["config"]["rows"] = 100
+
+    assert "trial, not a measurement" in page.render(data, None, one_row)
+
+
 def test_a_late_worker_that_changed_the_job_is_seen(data):
     failures = copy.deepcopy(data)
     seen = {
@@ -151,12 +193,12 @@ def test_every_picture_of_the_page_is_there_in_both_forms():
 def test_every_system_has_an_adapter_that_ends_in_main():
     adapters = [file for file in places.SYSTEMS.glob("[a-z]*") if file.suffix in (".py", ".mjs")]
 
-    assert len(adapters) >= 13
+    assert len(adapters) >= 17
     for file in adapters:
         assert "main(" in file.read_text(), file.name
 
 
-@pytest.mark.parametrize("module", [figures, musts, tables, failure_tables, page])
+@pytest.mark.parametrize("module", [figures, musts, tables, failure_tables, one_row_tables, page])
 def test_examples_in_docstrings_run(module):
     assert doctest.testmod(module).failed == 0
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from benchmarks.peers import options, places, runner
+from benchmarks.peers.peer import Peer
 from benchmarks.peers.pickup import percentile
 
 
@@ -20,6 +21,25 @@ def test_failures_go_to_a_file_of_their_own():
     assert options.read(["--failures"]).out == places.RESULTS / "peers-failures.json"
 
 
+def test_handlers_that_insert_a_row_go_to_a_file_of_their_own():
+    asked = options.read(["--one-row"])
+
+    assert (asked.phases, asked.out) == (("one_row",), places.RESULTS / "peers-one-row.json")
+    assert options.read(["--phases", "drain1,one_row"]).out == places.RESULTS / "peers.json"
+
+
+@pytest.mark.parametrize(
+    ("meta", "phase", "there"),
+    [({}, "drain1", True), ({}, "one_row", False), ({"phases": ["one_row"]}, "one_row", True),
+     ({"phases": ["one_row"]}, "drain1", False)],
+)  # fmt: skip
+def test_a_system_is_measured_in_its_own_phases(meta, phase, there):
+    peer = Peer.__new__(Peer)
+    peer.meta = meta
+
+    assert peer.takes_part(phase) == there
+
+
 @pytest.mark.parametrize("words", [["--phases", "drain9"], ["--systems", "unknown"]])
 def test_what_does_not_exist_is_refused(words, capsys):
     with pytest.raises(SystemExit):
@@ -29,7 +49,7 @@ def test_what_does_not_exist_is_refused(words, capsys):
 
 
 def test_every_phase_that_may_be_asked_for_is_there():
-    assert set(options.THROUGHPUT + options.STEADY) == set(runner.STEPS)
+    assert set(options.THROUGHPUT + options.STEADY + options.ONE_ROW) == set(runner.STEPS)
 
 
 def test_what_is_written_names_neither_the_machine_nor_its_folders():

@@ -92,6 +92,10 @@ OFFERED99 = Measure(
     keys=("offered_p99",), title="Due to begun at an offered rate, p99", unit="ms", more_is_better=False,
     form=".2f",
 )  # fmt: skip
+ONE_ROW = Measure(keys=("one_row_per_s",), title="A handler that inserts one row", unit="jobs/s")
+ONE_ROW_WAL = Measure(
+    keys=("one_row_wal_per_job",), title="WAL written for such a job", unit="bytes", more_is_better=False
+)
 
 OURS = "faultline"
 OURS_LEAN = "faultline keep=nothing"

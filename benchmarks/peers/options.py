@@ -10,6 +10,7 @@ from benchmarks.peers import places
 THROUGHPUT = ("single", "drain1", "drain2", "latency")
 STEADY = ("sustained", "offered")
 FAILURES = ("crash", "zombie", "zombie_mid")
+ONE_ROW = ("one_row",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,10 @@ class Options:
     rate: int = 1_000
     """Jobs a second that the offered phase enqueues."""
     offered_s: float = 6.0
+    rows: int = 10_000
+    """Jobs of the phase whose handlers insert a row."""
+    rows_cap: float = 20.0
+    """Seconds after its first handler at which that phase is cut."""
     warm: float = 2.5
     fail_warm: float = 40.0
     crash_wait: float = 120.0
@@ -55,7 +60,7 @@ def read(words: list[str] | None = None) -> Options:
     >>> read(["--phases", "single", "--jobs", "500"]).jobs
     500
     """
-    every = THROUGHPUT + STEADY + FAILURES
+    every = THROUGHPUT + STEADY + ONE_ROW + FAILURES
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument(
         "--systems", type=listed, default=(), help="names of files in systems/, by comma; all"
@@ -63,7 +68,10 @@ def read(words: list[str] | None = None) -> Options:
     parser.add_argument("--phases", type=listed, help=f"of {','.join(every)}; {','.join(THROUGHPUT)}")
     parser.add_argument("--steady", action="store_true", help=f"the phases {','.join(STEADY)} as well")
     parser.add_argument("--failures", action="store_true", help=f"the phases {','.join(FAILURES)} instead")
-    parser.add_argument("--out", type=Path, help="the JSON; benchmarks/results/peers[-failures].json")
+    parser.add_argument("--one-row", action="store_true", help="the phase one_row instead")
+    parser.add_argument(
+        "--out", type=Path, help="the JSON; benchmarks/results/peers[-failures|-one-row].json"
+    )
     parser.add_argument("--page", type=Path, help="a folder for page and plots; docs/")
     for field in fields(Options):
         if isinstance(field.default, int | float):
@@ -78,12 +86,18 @@ def read(words: list[str] | None = None) -> Options:
 
 
 def _options(told: dict[str, Any]) -> Options:
-    failures, steady = told.pop("failures"), told.pop("steady")
-    phases = told["phases"] or (FAILURES if failures else THROUGHPUT)
+    failures, steady, one_row = told.pop("failures"), told.pop("steady"), told.pop("one_row")
+    phases = told["phases"] or (FAILURES if failures else ONE_ROW if one_row else THROUGHPUT)
     phases += STEADY if steady else ()
-    only_failures = set(phases) <= set(FAILURES)
-    out = told["out"] or places.RESULTS / ("peers-failures.json" if only_failures else "peers.json")
+    out = told["out"] or places.RESULTS / _file_of(set(phases))
     return Options(**{**told, "phases": phases, "out": out.resolve()})
+
+
+def _file_of(phases: set[str]) -> str:
+    """The page is made of three files: each of them is measured by itself."""
+    if phases <= set(FAILURES):
+        return "peers-failures.json"
+    return "peers-one-row.json" if phases <= set(ONE_ROW) else "peers.json"
 
 
 def listed(text: str) -> tuple[str, ...]:

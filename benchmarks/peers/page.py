@@ -5,11 +5,12 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import failure_tables, musts, places, tables
+from benchmarks.peers import failure_tables, musts, one_row_tables, places, tables
 from benchmarks.peers.figures import Run
 
 RESULTS = "peers.json"
 FAILURES = "peers-failures.json"
+ONE_ROW = "peers-one-row.json"
 
 OPENING = """\
 # Benchmarks: Faultline and its peers
@@ -52,16 +53,22 @@ redis, where there is one), measures, and makes this page.
 ELSEWHERE = """\
 Not compared here: claims under a pinned horizon, a million waiting or scheduled jobs, memory."""
 
-FULL = {"repeats": 3, "jobs": 20_000}
+FULL = {"repeats": 3, "jobs": 20_000, "rows": 10_000}
 QUIET_CORES = 0.1
 """So much of a core may be others' in the middle step."""
 
 
-def render(throughput: dict[str, Any], failures: dict[str, Any] | None) -> str:
+def render(
+    throughput: dict[str, Any], failures: dict[str, Any] | None, one_row: dict[str, Any] | None = None
+) -> str:
     """The whole page as Markdown."""
     run = Run(throughput)
     lines = [OPENING, *_caution(run), "", "## The goals", "", *musts.table(run), "", ELSEWHERE]
     lines += ["", "## Rates and times", *tables.sections(run), *_errors(run)]
+    if one_row:
+        rows = Run(one_row)
+        lines += ["", "## One row, once", *_caution(rows), *one_row_tables.sections(rows), *_errors(rows)]
+        lines += ["", *_place(rows, None)]
     if failures:
         lines += ["", "## Failures", *failure_tables.sections(failures)]
     lines += ["", "## How it was measured", "", METHOD.format(**throughput["config"])]
@@ -74,7 +81,7 @@ def _caution(run: Run) -> list[str]:
     """A word of warning, when the run was too short or its machine too busy to go by."""
     config = run.data["config"]
     reasons = []
-    if config["repeats"] < FULL["repeats"] or config["jobs"] < FULL["jobs"]:
+    if any(config.get(name, least) < least for name, least in FULL.items()):
         reasons.append("it was short")
     foreign = _collected(run, "_foreign_cores")
     if foreign and statistics.median(foreign) >= QUIET_CORES:
@@ -144,10 +151,12 @@ def _settings(throughput: dict[str, Any], failures: dict[str, Any] | None) -> li
     return lines
 
 
-def load(folder: Path = places.RESULTS) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The JSON of the throughput run and, where there was one, of the failures."""
-    failures = folder / FAILURES
-    return (
-        json.loads((folder / RESULTS).read_text()),
-        json.loads(failures.read_text()) if failures.exists() else None,
+def load(
+    folder: Path = places.RESULTS,
+) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any] | None]:
+    """The JSON of the throughput run and, where there were such runs, of the failures and of one row."""
+    failures, one_row = (
+        json.loads((folder / name).read_text()) if (folder / name).exists() else None
+        for name in (FAILURES, ONE_ROW)
     )
+    return json.loads((folder / RESULTS).read_text()), failures, one_row

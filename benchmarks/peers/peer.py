@@ -48,6 +48,11 @@ class Peer:
             raise Absent((str(error).strip().splitlines() or [repr(error)])[-1][:300]) from error
         self.name: str = self.meta["name"]
 
+    def takes_part(self, phase: str) -> bool:
+        """Whether it is measured in this phase; one that names none, in all but `one_row`."""
+        named = self.meta.get("phases")
+        return phase != "one_row" if named is None else phase in named
+
     def environment(self, database: str, run_dir: Path | None = None, **more: Any) -> dict[str, str]:
         told = {
             **os.environ,

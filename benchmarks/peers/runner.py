@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.peers import failures, machine, options, places
+from benchmarks.peers.one_row import one_row
 from benchmarks.peers.options import Options
 from benchmarks.peers.peer import Absent, Peer, admin
 from benchmarks.peers.pickup import latency
@@ -31,6 +32,7 @@ STEPS: dict[str, Phase] = {
     "latency": latency,
     "sustained": sustained,
     "offered": offered,
+    "one_row": one_row,
 }
 ERROR_LENGTH = 1500
 
@@ -116,8 +118,9 @@ def find_peers(asked: Options) -> tuple[list[Peer], dict[str, str]]:
             continue
         try:
             peer = Peer(path, index)
-            peer.make_template()
-            present.append(peer)
+            if any(peer.takes_part(phase) for phase in asked.phases):
+                peer.make_template()
+                present.append(peer)
         except (Absent, RuntimeError) as error:
             absent[key] = str(error)[:ERROR_LENGTH]
             print(f"absent: {key}: {error}", file=sys.stderr, flush=True)
@@ -135,14 +138,15 @@ def measure(record: Record, peers: list[Peer], asked: Options) -> None:
         for name, row in rows.items():
             record.data["throughput"][name].append(row)
         for name, step in steps:
-            turns: dict[str, list[dict[str, Any]]] = {peer.name: [] for peer in peers}
+            there = [peer for peer in peers if peer.takes_part(name)]
+            turns: dict[str, list[dict[str, Any]]] = {peer.name: [] for peer in there}
             for turn in range(asked.turns):
-                again = [peer for peer in peers if not turn or is_short(turns[peer.name][0], name, asked)]
+                again = [peer for peer in there if not turn or is_short(turns[peer.name][0], name, asked)]
                 for peer in random.sample(again, len(again)):
                     turns[peer.name].append(one_step(name, step, peer, asked))
                     record.note(f"repeat {repeat + 1} {name}", peer, turns[peer.name][-1])
-            for system, row in rows.items():
-                row.update(middle_of(turns[system], name))
+            for peer in there:
+                rows[peer.name].update(middle_of(turns[peer.name], name))
             record.save()
 
 
@@ -157,6 +161,7 @@ def one_step(name: str, step: Phase, peer: Peer, asked: Options) -> dict[str, An
 
 def rehearse_failures(record: Record, peers: list[Peer], asked: Options) -> None:
     """The failure tests wait rather than compute: all systems at once, each in a database of its own."""
+    peers = [peer for peer in peers if peer.takes_part("crash")]
     if "crash" in asked.phases:
         pairs = [(peer, profile) for profile in ("default", "recovery") for peer in peers]
         for peer in peers:

@@ -87,7 +87,7 @@ def _line(run: Run, measure: Measure, system: str, spread: Spread) -> str:
 
 def _mark(run: Run, system: str, measure: Measure) -> str:
     """A star for a drain that did not come to its end, or an offered rate that was not kept up with."""
-    phase = measure.keys[0].split("_")[0]
+    phase = "one_row" if measure.keys[0].startswith("one_row") else measure.keys[0].split("_")[0]
     rows = run.data["throughput"][system]
     cut = not all(row.get(f"{phase}_complete", True) for row in rows)
     late = any(row.get(f"{phase}_kept", 1.0) < KEPT_UP for row in rows)

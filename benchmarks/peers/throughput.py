@@ -90,13 +90,15 @@ class Drained:
         return row if self.complete else {**row, "log": self.log}
 
 
-def empty(peer: Peer, conn: Conn, database: str, backlog: int, options: Options, workers: int) -> Drained:
+def empty(
+    peer: Peer, conn: Conn, database: str, backlog: int, options: Options, workers: int, mode: str = "drain"
+) -> Drained:
     """Run workers until the tables say that nothing is unfinished, or the cap is reached.
 
     The clock runs from the first handler's start. The database is not asked until all handlers have run.
     """
     wal_before = wal_position(conn)
-    crew = PeerWorkers(peer, database, workers, f"drain{workers}", BENCH_MODE="drain")
+    crew = PeerWorkers(peer, database, workers, f"{mode}{workers}", BENCH_MODE=mode)
     try:
         complete = wait_until_empty(crew, peer, conn, database, backlog, options)
         ended_at = time.time()

@@ -5,6 +5,8 @@ from proof.mutants.mutant import Mutant, Patch, sql, worker
 CARRIERS = "tests/integrations/test_carriers.py"
 COMPLETING = "tests/worker/test_completing.py"
 SETTLE_IN = "tests/sql/test_settle_in.py"
+LOST_REPLIES = "tests/integrations/test_lost_replies.py"
+PROVIDED = "tests/worker/test_provided_transactions.py"
 WEB = "tests/integrations/test_fastapi.py"
 
 REFUSED = """\
@@ -21,8 +23,8 @@ PLAIN = "    try:\n        carrier.run(call)\n"
 AWAITED = "    try:\n        await carrier.run(call)\n"
 
 
-def web(module: str, old: str, new: str) -> Patch:
-    """A patch to a part of the integration of FastAPI."""
+def edge(module: str, old: str, new: str) -> Patch:
+    """A patch to a part of an integration."""
     return Patch(f"integrations/{module}.py", old, new)
 
 
@@ -108,16 +110,39 @@ MUTANTS = (
     Mutant(
         "a request's transaction commits after its answer", "G1",
         f"{WEB}::test_rows_and_jobs_of_a_request_commit_together_before_its_answer",
-        (web("fastapi", 'BEFORE_THE_ANSWER: Final = "function"', 'BEFORE_THE_ANSWER: Final = "request"'),),
+        (edge("fastapi", 'BEFORE_THE_ANSWER: Final = "function"', 'BEFORE_THE_ANSWER: Final = "request"'),),
     ),
     Mutant(
         "a mounted API asks once who a caller is", "G15",
         f"{WEB}::test_a_caller_who_may_no_more_loses_a_wait_that_lasts",
-        (web("fastapi_api", "        if monotonic() >= self._until:\n", "        if False:\n"),),
+        (edge("fastapi_api", "        if monotonic() >= self._until:\n", "        if False:\n"),),
     ),
     Mutant(
         "a mounted API gives every caller all queues", "G15",
         f"{WEB}::test_the_apps_own_users_ask_and_act_within_their_scopes_and_queues",
-        (web("fastapi_api", "return await admission.caller()", 'return Caller("anyone", (await admission.caller()).scopes, None)'),),
+        (edge("fastapi_api", "return await admission.caller()", 'return Caller("anyone", (await admission.caller()).scopes, None)'),),
+    ),
+    Mutant(
+        "the error of a lost reply is believed before the rows", "G3",
+        f"{LOST_REPLIES}::test_a_commit_whose_reply_is_lost_is_a_success",
+        (worker(
+            "settlement/settler", "if attempt.offer is not None and not isinstance(outcome, LeaseLost):",
+            "if attempt.offer is not None and isinstance(outcome, Done):",
+        ),),
+    ),
+    Mutant(
+        "a COMMIT sent as SQL over SQLAlchemy is not noticed", "G7",
+        f"{PROVIDED}::test_a_commit_sent_as_sql_is_told_by_name",
+        (edge("sqlalchemy_watch", "    if is_idle(conn.connection.driver_connection):\n", "    if False:\n"),),
+    ),
+    Mutant(
+        "a COMMIT sent as SQL over Django is not noticed", "G7",
+        f"{PROVIDED}::test_a_commit_sent_as_sql_is_told_by_name",
+        (edge("django/carrier", "        self.ended |= self._conn.in_atomic_block and", "        self.ended |= False and"),),
+    ),
+    Mutant(
+        "complete_in after a COMMIT sent over asyncpg is a transaction of its own", "G3",
+        f"{CARRIERS}::test_after_a_commit_sent_as_sql_there_is_no_transaction_to_complete_in",
+        (edge("sqlalchemy", "lost = begun and is_idle(conn.connection.driver_connection)", "lost = False"),),
     ),
 )  # fmt: skip

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, Final
 
+import asyncpg
 import pytest
+import sqlalchemy as sa
 
 from faultline import Faultline
 from faultline.errors import InSavepoint, LeaseLost, NotInTransaction, TransactionConflict
@@ -15,6 +17,9 @@ from faultline.job import Job
 from faultline.store import calls
 from tests.integrations.carriers import (
     CARRIERS,
+    AsyncCore,
+    AsyncOrm,
+    Asyncpg,
     CoreConnection,
     OrmSession,
     Psycopg,
@@ -22,6 +27,7 @@ from tests.integrations.carriers import (
     done,
     driven,
     entered,
+    url,
 )
 from tests.support import TAKE_OVER, enqueue, outcomes, state_of
 from tests.worker.harness import drain, execute, rows
@@ -234,6 +240,23 @@ def test_without_a_transaction_nothing_is_written(database, store, ways):
     assert "ValueError: on purpose" in store.run(calls.get(job)).error
 
 
+@pytest.mark.parametrize("kind", [Asyncpg, AsyncCore, AsyncOrm])
+def test_after_a_commit_sent_as_sql_there_is_no_transaction_to_complete_in(database, store, kind):
+    """Over asyncpg each later statement commits by itself; the other drivers begin anew."""
+    ways = kind(database)
+    job = enqueue(store, task="write", max_attempts=1)
+
+    async def act(job):
+        async with entered(ways.begin()) as tx:
+            await done(ways.execute(tx, "commit"))
+            await done(job.complete_in(tx))
+
+    run(database, ways, act)
+
+    assert outcomes(store, job) == ["dead"]
+    assert "NotInTransaction" in store.run(calls.get(job)).error
+
+
 def test_a_heartbeat_makes_a_snapshot_conflict_and_never_a_success(database, store, ways):
     job = enqueue(store, task="write", max_attempts=1)
     raised = []
@@ -325,6 +348,33 @@ def test_a_success_that_is_not_kept_is_a_success(database, store, ways, caplog):
         run(database, ways, completing(ways))
 
     assert (effects(database), store.run(calls.get(job)), caplog.records) == (1, None, [])
+
+
+@pytest.mark.parametrize("library", ["asyncpg", "sqlalchemy"])
+def test_a_pool_that_takes_back_an_open_transaction_rolls_back_and_that_is_told(database, store, library):
+    job = enqueue(store, task="write", max_attempts=1)
+    insert = INSERT.format(0, 0)
+
+    async def with_asyncpg(job: Job) -> None:
+        ways = Asyncpg(database)
+        async with asyncpg.create_pool(**ways._parts, min_size=1, max_size=1) as pool, pool.acquire() as conn:
+            await conn.transaction().start()
+            await conn.execute(insert)
+            await job.complete_in(conn)
+
+    def with_sqlalchemy(job: Job) -> None:
+        engine = sa.create_engine(url(database, "psycopg"), pool_size=1)
+        with engine.connect() as conn:
+            conn.execute(sa.text(insert))
+            job.complete_in(conn)
+        engine.dispose()
+
+    handler = with_asyncpg if library == "asyncpg" else with_sqlalchemy
+    handler.__name__ = "write"
+    drain(database, handler)
+
+    assert (effects(database), outcomes(store, job)) == (0, ["dead"])
+    assert "NotCommitted" in store.run(calls.get(job)).error
 
 
 @pytest.mark.parametrize("kind", [Psycopg, CoreConnection, OrmSession])

@@ -6,17 +6,21 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from faultline import Dead, Faultline, JobEvent
 from faultline.errors import ConfigError
 from faultline.retry import Constant
+from faultline.store import calls
 from faultline.worker import worker as worker_module
 from faultline.worker.handlers import outcome_hooks
-from tests.support import TAKE_OVER, enqueue, outcomes, state_of
+from scripts.docs.blocks import ROOT, blocks
+from tests.support import LEASE, TAKE_OVER, claim_one, enqueue, outcomes, state_of
 from tests.worker.harness import InProcess, eventually, execute, quick
 
 AT_ONCE = Constant(timedelta(0))
+GUIDE = ROOT / "docs/guides/middleware-and-resources.md"
 
 
 def work_off(dsn: str, app: Faultline, **how: Any) -> None:
@@ -79,6 +83,45 @@ def test_a_job_that_is_given_up_and_one_that_succeeds(database, store):
     work_off(database, app)
 
     assert said == [("dead", 1, "the account is closed")]
+
+
+def test_a_job_that_the_watchdog_buries_reaches_no_hook_and_the_guides_recipe_tells_it_once(
+    database, store, clock, capsys
+):
+    app = Faultline()
+    said = heard(app)
+
+    @app.task
+    async def work() -> None: ...
+
+    job = enqueue(store, task="work", max_attempts=1)
+
+    def dies() -> None:
+        lease = claim_one(store)
+        assert lease.job_id == job
+        clock.advance(LEASE + timedelta(seconds=1))
+        work_until(database, app, lambda: state_of(store, job) == "dead")
+
+    paged: list[str] = []
+    with psycopg.connect(database, autocommit=True) as conn:
+        dies()
+        tell = recipe("def tell_deaths", conn=conn)  # it ends with a call that prints
+        tell(paged.append)
+        assert paged == []
+
+        store.run(calls.replay(job))
+        dies()
+        tell(paged.append)
+
+    line = f"job {job} of work is dead: out of attempts: lease expired"
+    assert (capsys.readouterr().out, paged, said) == (f"{line}\n", [line], [])
+
+
+def recipe(head: str, **names: Any) -> Any:
+    """The function of the guide that begins so."""
+    (block,) = [each for each in blocks(GUIDE) if head in each.text]
+    exec(compile(block.text, str(GUIDE), "exec"), names)
+    return names[head.removeprefix("def ")]
 
 
 def test_a_lost_lease_is_told(database, store):

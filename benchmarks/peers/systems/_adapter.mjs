@@ -10,6 +10,10 @@ export const MODE = process.env.BENCH_MODE ?? "drain";
 export const SLEEP = Number(process.env.BENCH_SLEEP ?? 60);
 export const RECOVERY = process.env.BENCH_PROFILE === "recovery";
 const WARM_UP = 20;
+const ROWS_POOL = Number(process.env.BENCH_ROWS_POOL ?? 10);
+const USUAL = ["single", "drain1", "drain2", "latency", "sustained", "offered", "crash", "zombie", "zombie_mid"];
+export const PHASES = [...USUAL, "one_row"]; // `one_row`: handlers insert one; each adapter writes it in its library's own way
+export const INSERT = "insert into bench_effects (seq, pgid) values ($1, $2)";
 const SUSTAIN_BATCH = 500;
 const OFFER_EVERY_MS = 10;
 
@@ -38,14 +42,19 @@ export class Probe {
       this.buf.writeBigInt64LE(nowNs(), 8);
       fs.writeSync(this.count, this.buf, 0, 16, 0);
     } else fs.writeSync(this.count, this.buf, 0, 8, 0);
-    if (MODE !== "drain") this.line("start", job.seq);
+    if (MODE !== "drain" && MODE !== "one_row") this.line("start", job.seq);
   }
-  async handle(job) {
+  async handle(job, client) { // client: what runs a statement, where handlers insert a row
     this.start(job);
+    if (MODE === "one_row") await (client ?? this.rows()).query(INSERT, [job.seq, process.pid]);
     if (MODE !== "slow") return;
     const end = performance.now() + SLEEP * 1000;
     while (performance.now() < end) await sleep(Math.min(1000, end - performance.now()));
     await this.finish(job);
+  }
+  rows() { // a pool of pg, for a library that lends its handlers no connection
+    this.pool ??= new (require_("pg").Pool)({ connectionString: DSN, max: ROWS_POOL });
+    return this.pool;
   }
   async finish(job) {
     const { Client } = require_("pg");

@@ -13,7 +13,8 @@ talks to it through its command line alone, so a Node adapter (`_adapter.mjs`) l
   worker           run a worker until killed
 
 Environment: BENCH_DSN, BENCH_REDIS_URL, BENCH_RUN_DIR (scratch shared with the runner), BENCH_MODE
-(drain, latency or slow), BENCH_SLEEP, BENCH_PROFILE (default or recovery).
+(drain, latency, slow, or one_row: the handler inserts a row), BENCH_SLEEP, BENCH_PROFILE (default or
+recovery).
 """
 
 import asyncio
@@ -39,6 +40,15 @@ RECOVERY = os.environ.get("BENCH_PROFILE", "default") == "recovery"
 HERE = Path(__file__).parent
 PAD = "x" * 64
 WARM_UP = 20
+ROWS_POOL = int(os.environ.get("BENCH_ROWS_POOL", "10"))
+"""Connections on which handlers insert, of those that bring none: as many as Faultline runs at once."""
+
+INSERT = "insert into bench_effects (seq, pgid) values (%s, %s)"
+INSERT_NUMBERED = "insert into bench_effects (seq, pgid) values ($1, $2)"
+
+USUAL = ("single", "drain1", "drain2", "latency", "sustained", "offered", "crash", "zombie", "zombie_mid")
+ONE_ROW = ("one_row",)
+"""The phase in which handlers insert a row; each adapter writes it in its library's own way."""
 SUSTAIN_BATCH = 500
 OFFER_EVERY = 0.01
 
@@ -81,7 +91,7 @@ class Probe:
             os.pwrite(self._count, struct.pack("<qq", 1, time.time_ns()), 0)
         else:
             os.pwrite(self._count, struct.pack("<q", self._seen), 0)
-        if MODE != "drain":
+        if MODE not in ("drain", "one_row"):
             self.line("start", job["seq"])
 
     def line(self, what: str, seq: int) -> None:
@@ -95,9 +105,19 @@ class Probe:
             conn.execute("insert into bench_effects(seq, pgid) values (%s, %s)", (job["seq"], os.getpgid(0)))
         self.line("end", job["seq"])
 
-    async def handle(self, job: Payload, beat: Callable[[], Awaitable[Any]] | None = None) -> None:
-        """The body of an async handler. `beat`: a heartbeat each second, where the library asks for one."""
+    async def handle(
+        self,
+        job: Payload,
+        beat: Callable[[], Awaitable[Any]] | None = None,
+        insert: "Insert | None" = None,
+    ) -> None:
+        """The body of an async handler. `beat`: a heartbeat each second, where the library asks for one.
+
+        `insert` writes a row where handlers do that.
+        """
         self.start(job)
+        if MODE == "one_row" and insert is not None:
+            await insert(job["seq"])
         if MODE != "slow":
             return
         end = time.monotonic() + SLEEP
@@ -116,6 +136,55 @@ class Probe:
         while time.monotonic() < end:
             time.sleep(min(1.0, max(0.0, end - time.monotonic())))
         self.finish(job)
+
+
+Insert = Callable[[int], Awaitable[Any]]
+"""Inserts a row with this number, and commits it."""
+
+
+class Rows:
+    """Inserts over a pool of connections that is opened at the first row."""
+
+    def __init__(self) -> None:
+        self._pool: Any = None
+        self._turn = asyncio.Lock()
+
+    async def opened(self) -> Any:
+        """The pool."""
+        async with self._turn:
+            if self._pool is None:
+                self._pool = await self.open()
+        return self._pool
+
+    async def open(self) -> Any:
+        raise NotImplementedError
+
+
+class PsycopgRows(Rows):
+    async def open(self) -> Any:
+        from psycopg_pool import AsyncConnectionPool
+
+        pool = AsyncConnectionPool(
+            DSN, min_size=ROWS_POOL, max_size=ROWS_POOL, kwargs={"autocommit": True}, open=False
+        )
+        await pool.open(wait=True)
+        return pool
+
+    async def __call__(self, seq: int) -> None:
+        pool = self._pool or await self.opened()
+        async with pool.connection() as conn:
+            await conn.execute(INSERT, (seq, os.getpid()))
+
+
+class AsyncpgRows(Rows):
+    async def open(self) -> Any:
+        import asyncpg
+
+        return await asyncpg.create_pool(DSN, min_size=ROWS_POOL, max_size=ROWS_POOL)
+
+    async def __call__(self, seq: int) -> None:
+        pool = self._pool or await self.opened()
+        await pool.execute(INSERT_NUMBERED, seq, os.getpid())
 
 
 class System:
@@ -141,6 +210,10 @@ class System:
     """Whether recovery needs a new process with the dead worker's identity."""
     single_note: ClassVar[str] = ""
     bulk_note: ClassVar[str] = ""
+    phases: ClassVar[tuple[str, ...]] = USUAL
+    """What it is measured in."""
+    row: ClassVar[str] = ""
+    """How its handler inserts its row, for the page."""
 
     async def setup(self) -> None: ...
 
@@ -256,7 +329,7 @@ async def _offer(system: System, rate: int, duration: float) -> Payload:
 def _meta(system: System) -> Payload:
     told = (
         "name", "settings", "recovery", "backend", "remaining", "snapshot", "refusals", "manual_recover",
-        "relaunch", "single_note", "bulk_note",
+        "relaunch", "single_note", "bulk_note", "phases", "row",
     )  # fmt: skip
     versions = {package: importlib.metadata.version(package) for package in system.packages}
     return {**{name: getattr(system, name) for name in told}, "versions": versions}

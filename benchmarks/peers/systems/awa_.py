@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 import awa
-from _adapter import DSN, RECOVERY, System, chunks, knob, main
+from _adapter import DSN, ONE_ROW, RECOVERY, USUAL, AsyncpgRows, System, chunks, knob, main
 
 SHORT_HEARTBEATS = {
     "heartbeat_interval_ms": 1000,
@@ -45,6 +45,9 @@ class Awa(System):
         "union all select 'done', job_id, state::text, attempt, run_lease, finalized_at from awa.done_entries"
     )
 
+    phases = USUAL + ONE_ROW
+    row = "an asyncpg pool of 10 connections; one insert, committed by itself"
+
     async def setup(self):
         c = awa.AsyncClient(DSN)
         await c.migrate()
@@ -66,11 +69,12 @@ class Awa(System):
 
     async def worker(self, probe):
         c = awa.AsyncClient(DSN, max_connections=knob("pool", 20))
+        insert = AsyncpgRows()
 
         @c.task(BenchJob, queue="bench")
         async def bench(job):
             a = job.args
-            await probe.handle({"seq": a.seq})
+            await probe.handle({"seq": a.seq}, insert=insert)
 
         extra = SHORT_HEARTBEATS if RECOVERY else {}
         await c.start([("bench", knob("concurrency", 1024))], **extra)

@@ -2,18 +2,19 @@
 
 import logging
 
-from _adapter import DSN, RECOVERY, Probe, System, chunks, knob, main
+from _adapter import DSN, ONE_ROW, RECOVERY, USUAL, Probe, PsycopgRows, System, chunks, knob, main
 from chancy import Chancy, Queue, Worker, job
 from chancy.plugins.recovery import Recovery
 
 PROBE = Probe()
+INSERT = PsycopgRows()
 LOG = logging.getLogger("bench.chancy")  # the default logger prints a line per job
 LOG.setLevel(logging.WARNING)
 
 
 @job(queue="bench")
 async def bench(*, seq: int, kind: str, pad: str):
-    await PROBE.handle({"seq": seq})
+    await PROBE.handle({"seq": seq}, insert=INSERT)
 
 
 class ChancySystem(System):
@@ -29,6 +30,9 @@ class ChancySystem(System):
     )
     remaining = {"sql": "select count(*) from chancy_jobs where state not in ('succeeded','failed')"}
     snapshot = "select id, state, attempts, max_attempts, taken_by, claim_id, completed_at from chancy_jobs"
+
+    phases = USUAL + ONE_ROW
+    row = "a psycopg pool of 10 connections; one insert, committed by itself"
 
     def app(self):
         plugins = [Recovery(poll_interval=3)] if RECOVERY else []

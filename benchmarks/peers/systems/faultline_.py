@@ -5,17 +5,26 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from _adapter import DSN, HERE, RECOVERY, Payload, Probe, System, main
+from _adapter import DSN, HERE, INSERT, MODE, ONE_ROW, RECOVERY, USUAL, Payload, Probe, System, main
 
-from faultline import Faultline
+from faultline import Faultline, Transaction
 
 PROBE = Probe()
 app = Faultline(DSN or None)
 
 
-@app.task(name="bench")
-async def bench(seq: int, kind: str, pad: str) -> None:
-    await PROBE.handle({"seq": seq})
+if MODE == "one_row":
+
+    @app.task(name="bench")
+    async def bench(tx: Transaction, seq: int, kind: str, pad: str) -> None:
+        PROBE.start({"seq": seq})
+        await tx.execute(INSERT, (seq, os.getpid()))
+
+else:
+
+    @app.task(name="bench")
+    async def bench(seq: int, kind: str, pad: str) -> None:
+        await PROBE.handle({"seq": seq})
 
 
 class FaultlineKeepingAll(System):
@@ -25,6 +34,12 @@ class FaultlineKeepingAll(System):
         "`faultline worker` with its defaults: 10 jobs at once, pacemaker and watchdog on, uvloop "
         "where installed; "
         "full ledger (keep=full, the default); aenqueue for single, aenqueue_many for bulk"
+    )
+    module = "faultline_"
+    """Of the app that the worker runs."""
+    phases = USUAL + ONE_ROW
+    row = (
+        "`tx: Transaction`: the row and the job's success in one transaction, on the worker's own connections"
     )
     recovery = "automatic by default (lease 15 s); recovery profile: --lease 3s"
     remaining = {
@@ -55,7 +70,7 @@ class FaultlineKeepingAll(System):
         os.chdir(HERE)
         os.environ.update(_environment())
         named = ["--name", os.environ.get("BENCH_WORKER_ID", "w0")]
-        return _faultline("worker", "faultline_:app", *named, *(["--lease", "3s"] if RECOVERY else []))
+        return _faultline("worker", f"{self.module}:app", *named, *(["--lease", "3s"] if RECOVERY else []))
 
 
 def _faultline(*words: str) -> list[str]:

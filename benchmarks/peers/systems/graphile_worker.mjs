@@ -1,4 +1,4 @@
-import { DSN, RECOVERY, chunks, knob, main, require_, version } from "./_adapter.mjs";
+import { DSN, MODE, PHASES, chunks, knob, main, require_, version } from "./_adapter.mjs";
 const { run, makeWorkerUtils, Logger } = require_("graphile-worker");
 const quiet = new Logger(() => (level, msg) => { if (level === "error") console.error(msg); });
 const n = knob("concurrency", 24);
@@ -11,7 +11,7 @@ main({
     remaining: { sql: "select count(*) from graphile_worker._private_jobs" },
     snapshot: "select id, attempts, max_attempts, locked_by, locked_at, last_error from graphile_worker._private_jobs",
     manual_recover: "select graphile_worker.force_unlock_workers(array(select distinct locked_by from graphile_worker._private_jobs where locked_by is not null))",
-    single_note: "", bulk_note: "",
+    single_note: "", bulk_note: "", phases: PHASES, row: "helpers.withPgClient, its own pool; one insert, committed by itself",
   },
   async setup() { const u = await makeWorkerUtils({ connectionString: DSN, logger: quiet }); await u.migrate(); await u.release(); },
   async open() { this.u = await makeWorkerUtils({ connectionString: DSN, maxPoolSize: 2, logger: quiet }); },
@@ -25,7 +25,11 @@ main({
     const runner = await run({
       preset: { worker: { connectionString: DSN, concurrentJobs: n, maxPoolSize: n + 2, logger: quiet,
         ...(batch > 1 ? { localQueue: { size: batch }, completeJobBatchDelay: 0, failJobBatchDelay: 0 } : {}) } },
-      taskList: { bench: (job) => probe.handle(job) },
+      taskList: {
+        bench: MODE === "one_row"
+          ? (job, helpers) => helpers.withPgClient((client) => probe.handle(job, client))
+          : (job) => probe.handle(job),
+      },
     });
     await runner.promise;
   },

@@ -1,4 +1,4 @@
-import { DSN, RECOVERY, chunks, knob, main, require_, version } from "./_adapter.mjs";
+import { DSN, PHASES, RECOVERY, chunks, knob, main, require_, version } from "./_adapter.mjs";
 const { PgBoss } = require_("pg-boss");
 const boss = (o = {}) => {
   const b = new PgBoss({ connectionString: DSN, ...o });
@@ -13,7 +13,7 @@ main({
     recovery: "default expireInSeconds=900; recovery profile: queue heartbeatSeconds=10 (the minimum), retryDelay=0, monitorIntervalSeconds=5, superviseIntervalSeconds=5",
     remaining: { sql: "select count(*) from pgboss.job where name='bench' and state < 'completed'" },
     snapshot: "select id, state::text, retry_count, retry_limit, started_on, completed_on, output from pgboss.job where name='bench'",
-    manual_recover: "", single_note: "", bulk_note: "",
+    manual_recover: "", single_note: "", bulk_note: "", phases: PHASES, row: "a pg.Pool of 10 connections; one insert, committed by itself",
   },
   async setup() {
     const b = boss(); await b.start();

@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 import asyncpg
-from _adapter import DSN, RECOVERY, System, chunks, knob, main
+from _adapter import DSN, ONE_ROW, RECOVERY, USUAL, AsyncpgRows, System, chunks, knob, main
 from pgqueuer import PgQueuer
 from pgqueuer.queries import Queries
 
@@ -22,6 +22,9 @@ class PgQueuerSystem(System):
         "select 'queue' t, id job_id, status::text, null::timestamptz created from pgqueuer union all "
         "select 'log', job_id, status::text, created from pgqueuer_log order by 4 nulls first"
     )
+
+    phases = USUAL + ONE_ROW
+    row = "an asyncpg pool of 10 connections; one insert, committed by itself"
 
     async def setup(self):
         c = await asyncpg.connect(DSN)
@@ -46,9 +49,11 @@ class PgQueuerSystem(System):
     async def worker(self, probe):
         pgq = PgQueuer.from_asyncpg_connection(await asyncpg.connect(DSN))
 
+        insert = AsyncpgRows()
+
         @pgq.entrypoint("bench")
         async def bench(job):
-            await probe.handle(json.loads(job.payload))
+            await probe.handle(json.loads(job.payload), insert=insert)
 
         extra = {"heartbeat_timeout": timedelta(seconds=8)} if RECOVERY else {}
         await pgq.run(batch_size=knob("batch", 100), **extra)

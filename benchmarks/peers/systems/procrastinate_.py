@@ -1,9 +1,10 @@
 """Procrastinate: tasks on PostgreSQL."""
 
 import procrastinate
-from _adapter import DSN, RECOVERY, Probe, System, chunks, knob, main
+from _adapter import DSN, ONE_ROW, RECOVERY, USUAL, Probe, PsycopgRows, System, chunks, knob, main
 
 PROBE = Probe()
+INSERT = PsycopgRows()
 
 
 def make_app(pool: int) -> procrastinate.App:
@@ -13,7 +14,7 @@ def make_app(pool: int) -> procrastinate.App:
 
     @app.task(queue="bench", name="bench")
     async def bench(**job):
-        await PROBE.handle(job)
+        await PROBE.handle(job, insert=INSERT)
 
     if RECOVERY:  # docs: "Retry stalled jobs", the periodic task is the user's to write
 
@@ -48,6 +49,9 @@ class Procrastinate(System):
         "select j.id, j.status, j.attempts, j.worker_id, (select json_agg(e.type order by e.id) from "
         "procrastinate_events e where e.job_id=j.id) ev from procrastinate_jobs j where task_name='bench'"
     )
+
+    phases = USUAL + ONE_ROW
+    row = "a psycopg pool of 10 connections; one insert, committed by itself"
 
     async def setup(self):
         app = make_app(1)

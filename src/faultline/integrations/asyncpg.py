@@ -33,6 +33,11 @@ class AsyncpgCarrier:
     async def in_transaction(self) -> bool:
         return bool(self._conn.is_in_transaction())
 
+    def watch(self) -> None: ...
+
+    async def was_ended(self) -> bool:
+        return not self._conn.is_in_transaction()
+
     def after_commit(self, act: Callable[[], object]) -> bool:
         return False
 

@@ -1,14 +1,15 @@
 """Carries calls on connections and sessions of SQLAlchemy, plain and async, over any of its drivers."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import event
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, UnboundExecutionError
 
 from faultline.errors import InputError
+from faultline.integrations.sqlalchemy_watch import is_idle, was_ended, watch
 from faultline.integrations.text_call import text_call
 from faultline.store.call import Call
 from faultline.store.carrier import error_for, no_text
@@ -32,6 +33,12 @@ class ConnectionCarrier:
     def in_transaction(self) -> bool:
         return in_transaction(self._conn)
 
+    def watch(self) -> None:
+        watch(self._conn.engine, self._conn)
+
+    def was_ended(self) -> bool:
+        return not self._conn.in_transaction() or was_ended(self._conn)
+
     def after_commit(self, act: Callable[[], object]) -> bool:
         return False
 
@@ -47,6 +54,12 @@ class SessionCarrier:
 
     def in_transaction(self) -> bool:
         return in_transaction(self._session.connection())
+
+    def watch(self) -> None:
+        watch_session(self._session)
+
+    def was_ended(self) -> bool:
+        return session_was_ended(self._session)
 
     def after_commit(self, act: Callable[[], object]) -> bool:
         do_after_commit(self._session, act)
@@ -66,6 +79,12 @@ class AsyncConnectionCarrier:
     async def in_transaction(self) -> bool:
         return bool(await self._conn.run_sync(in_transaction))
 
+    def watch(self) -> None:
+        watch(self._conn.sync_engine, self._conn.sync_connection)
+
+    async def was_ended(self) -> bool:
+        return not self._conn.in_transaction() or was_ended(self._conn.sync_connection)
+
     def after_commit(self, act: Callable[[], object]) -> bool:
         return False
 
@@ -82,6 +101,12 @@ class AsyncSessionCarrier:
 
     async def in_transaction(self) -> bool:
         return bool(await self._session.run_sync(lambda session: in_transaction(session.connection())))
+
+    def watch(self) -> None:
+        watch_session(self._session.sync_session)
+
+    async def was_ended(self) -> bool:
+        return bool(await self._session.run_sync(session_was_ended))
 
     def after_commit(self, act: Callable[[], object]) -> bool:
         do_after_commit(self._session.sync_session, act)
@@ -104,8 +129,26 @@ def carry(conn: Connection, call: Call[T]) -> T:
 
 
 def in_transaction(conn: Connection) -> bool:
-    """Whether statements commit together: `conn.in_transaction()` is true under AUTOCOMMIT as well."""
-    return not getattr(conn.connection.dbapi_connection, "autocommit", False)
+    """Whether statements commit together: `conn.in_transaction()` is true under AUTOCOMMIT as well.
+
+    After a COMMIT that was sent as SQL drivers begin anew at the next statement. Over asyncpg that is not so:
+    each later statement commits by itself.
+    """
+    adapter: Any = conn.connection.dbapi_connection
+    begun = getattr(adapter, "_transaction", None) is not None  # of asyncpg; the others have none
+    lost = begun and is_idle(conn.connection.driver_connection)
+    return not (lost or getattr(adapter, "autocommit", False))
+
+
+def watch_session(session: Any) -> None:
+    """Look at the statements of a session that connects later, as sessions do."""
+    with suppress(UnboundExecutionError):  # it has an engine for each of its mappers, and none for itself
+        watch(session.get_bind())
+
+
+def session_was_ended(session: Any) -> bool:
+    """Whether the transaction of a session is over, by its own methods or by a statement."""
+    return not session.in_transaction() or was_ended(session.connection())
 
 
 @contextmanager

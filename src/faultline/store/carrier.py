@@ -31,6 +31,14 @@ class Carrier(Protocol):
         """Whether a statement now would be part of a transaction that ends later."""
         ...
 
+    def watch(self) -> None:
+        """From now on notice what ends the transaction; before the first of its statements."""
+        ...
+
+    def was_ended(self) -> bool:
+        """Whether the transaction that was watched is over: by a method of the library, or by SQL."""
+        ...
+
     def after_commit(self, act: Callable[[], object]) -> bool:
         """Have something done once the transaction is committed; False where the library cannot tell."""
         ...
@@ -42,6 +50,10 @@ class AsyncCarrier(Protocol):
     async def run(self, call: Call[T]) -> T: ...
 
     async def in_transaction(self) -> bool: ...
+
+    def watch(self) -> None: ...
+
+    async def was_ended(self) -> bool: ...
 
     def after_commit(self, act: Callable[[], object]) -> bool:
         """As for a plain carrier; `act` does not block, and is called in the event loop's thread."""
@@ -55,6 +67,7 @@ class PsycopgCarrier:
         self._conn = conn
 
     def run(self, call: Call[T]) -> T:
+        _check_not_closed(self._conn)
         register_types(self._conn)
         # Not conn.cursor(): a connection may make cursors that take no names, or no binary rows.
         with carried_errors(), Cursor(self._conn, row_factory=tuple_row) as cursor:
@@ -63,6 +76,11 @@ class PsycopgCarrier:
 
     def in_transaction(self) -> bool:
         return _in_transaction(self._conn)
+
+    def watch(self) -> None: ...
+
+    def was_ended(self) -> bool:
+        return self._conn.info.transaction_status == TransactionStatus.IDLE
 
     def after_commit(self, act: Callable[[], object]) -> bool:
         return False
@@ -75,6 +93,7 @@ class AsyncPsycopgCarrier:
         self._conn = conn
 
     async def run(self, call: Call[T]) -> T:
+        _check_not_closed(self._conn)
         register_types(self._conn)
         with carried_errors():
             async with AsyncCursor(self._conn, row_factory=tuple_row) as cursor:
@@ -85,12 +104,23 @@ class AsyncPsycopgCarrier:
     async def in_transaction(self) -> bool:
         return _in_transaction(self._conn)
 
+    def watch(self) -> None: ...
+
+    async def was_ended(self) -> bool:
+        return self._conn.info.transaction_status == TransactionStatus.IDLE
+
     def after_commit(self, act: Callable[[], object]) -> bool:
         return False
 
 
 def _in_transaction(conn: "Connection[Any] | AsyncConnection[Any]") -> bool:
     return not conn.autocommit or conn.info.transaction_status == TransactionStatus.INTRANS
+
+
+def _check_not_closed(conn: "Connection[Any] | AsyncConnection[Any]") -> None:
+    """A connection that broke is an outage, and worth another try; one that its user closed is a mistake."""
+    if conn.closed and not conn.broken:
+        raise InputError("this connection was closed; nothing was sent. Give it before you close it")
 
 
 @contextmanager

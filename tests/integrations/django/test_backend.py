@@ -8,6 +8,7 @@ from django.core.management import call_command
 from django.db import transaction
 from django.utils import timezone
 
+from faultline.errors import TransactionEnded
 from faultline.integrations.django import app
 from faultline.integrations.django.task_backend.interface import (
     InvalidTask,
@@ -148,6 +149,16 @@ def test_a_task_in_its_transaction_commits_its_rows_and_its_success_together(pro
 
     assert tasks.pay.get_result(paid.id).return_value == Payment.objects.get().pk
     assert tasks.pay.get_result(refused.id).status == TaskResultStatus.FAILED
+
+
+def test_a_task_that_commits_its_transaction_by_sql_is_told_so(project):
+    result = tasks.commit_by_hand.enqueue(1)
+
+    work()
+
+    result.refresh()
+    assert (result.status, result.errors[0].exception_class) == (TaskResultStatus.FAILED, TransactionEnded)
+    assert [payment.order for payment in Payment.objects.all()] == [1]
 
 
 def test_a_snoozed_task_is_ready_and_has_no_attempt(project):

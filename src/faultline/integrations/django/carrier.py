@@ -47,6 +47,36 @@ class DjangoCarrier:
     def in_transaction(self) -> bool:
         return bool(self._conn.in_atomic_block or not self._conn.get_autocommit())
 
+    def watch(self) -> None:
+        StatementWatch.on(self._conn).ended = False
+
+    def was_ended(self) -> bool:
+        return not self._conn.in_atomic_block or StatementWatch.on(self._conn).ended
+
     def after_commit(self, act: Callable[[], object]) -> bool:
         transaction.on_commit(act, using=self._conn.alias, robust=True)
         return True
+
+
+class StatementWatch:
+    """Notices a COMMIT or ROLLBACK that was sent as SQL: `in_atomic_block` stays true after it."""
+
+    def __init__(self, conn: Any) -> None:
+        self._conn = conn
+        self.ended = False
+
+    @classmethod
+    def on(cls, conn: Any) -> "StatementWatch":
+        """The one of this connection; made at first use, and kept as long as the connection is."""
+        for wrapper in conn.execute_wrappers:
+            if isinstance(wrapper, cls):
+                return wrapper
+        watch = cls(conn)
+        conn.execute_wrappers.insert(0, watch)  # those who come and go take the last one away
+        return watch
+
+    def __call__(self, execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
+        answer = execute(sql, params, many, context)
+        # Of psycopg and psycopg2 alike, 0 is "idle": no transaction is open on the server.
+        self.ended |= self._conn.in_atomic_block and self._conn.connection.info.transaction_status == 0
+        return answer

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from faultline.errors import ConfigError, TransactionEnded
 from faultline.extensions import Injection, TransactionProvider
-from faultline.extensions.open_transaction import is_open
 from faultline.extensions.transactions import MARK
 from faultline.job import Job
 from faultline.outcome import HANDLER_OUTCOMES
+from faultline.store.carrier import async_carrier, plain_carrier
 from faultline.task import TaskSpec
 from faultline.worker.attempt import Attempt, AttemptPhase
-from faultline.worker.handlers.database_check import DatabaseCheck
+from faultline.worker.handlers.database_check import FORM, DatabaseCheck
 
 log = logging.getLogger("faultline.worker")
 
@@ -58,22 +58,28 @@ class InjectedTransactions:
         """In a transaction of the app's own, whose last statement completes the job."""
         provider = _provider(spec, injection)
         async with provider.begin() as conn:
+            carrier = async_carrier(conn, FORM)
+            carrier.watch()
             await self._check.acheck(provider, conn, job.task)
             given = (conn,) if injection.in_call else ()
             with _in_transaction(job):
                 value = _kept(await spec.handler(*args, *given, **kwargs))
-            _check_open(job, conn)
+            if await carrier.was_ended():
+                raise ended_by_hand(job)
             await job.complete_in(conn, result=value)
         return value
 
     def _theirs(self, job: Job, spec: TaskSpec, injection: Injection, args: Args, kwargs: Kwargs) -> Any:
         provider = _provider(spec, injection)
         with provider.begin() as conn:
+            carrier = plain_carrier(conn, FORM)
+            carrier.watch()
             self._check.check(provider, conn, job.task)
             given = (conn,) if injection.in_call else ()
             with _in_transaction(job):
                 value = _kept(spec.handler(*args, *given, **kwargs))
-            _check_open(job, conn)
+            if carrier.was_ended():
+                raise ended_by_hand(job)
             job.complete_in(conn, result=value)
         return value
 
@@ -128,12 +134,13 @@ def _in_transaction(job: Job) -> Iterator[None]:
             attempt.phase = AttemptPhase.WORKING
 
 
-def _check_open(job: Job, conn: Any) -> None:
-    if is_open(conn) is False:
-        raise TransactionEnded(
-            f"the handler of job {job.id} ({job.task}) itself ended the transaction it was given; leave that "
-            "to the worker, and use a savepoint (begin_nested) for a part that may fail"
-        )
+def ended_by_hand(job: Job) -> TransactionEnded:
+    """The error of a handler after which its transaction was not open any more."""
+    return TransactionEnded(
+        f"the handler of job {job.id} ({job.task}) itself ended the transaction it was given, by commit(), "
+        "rollback(), or such a statement; what it wrote before may be committed, without the job's success. "
+        "Leave the end to the worker, and use a savepoint (begin_nested) for a part that may fail"
+    )
 
 
 def _kept(value: Any) -> Any:

@@ -58,6 +58,14 @@ def pay(context: Any, order: int, fail: bool = False) -> int:
     return int(payment.pk)
 
 
+@task(transaction=True, max_attempts=1)
+def commit_by_hand(order: int) -> None:
+    Payment.objects.create(order=order)
+    with connection.cursor() as cursor:
+        cursor.execute("commit")
+    Payment.objects.create(order=order + 1)
+
+
 @task
 async def pay_async(order: int) -> int:
     payment = await Payment.objects.acreate(order=order)

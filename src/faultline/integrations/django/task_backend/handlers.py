@@ -8,6 +8,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
 from faultline.extensions import AppExtensions
+from faultline.integrations.django.carrier import DjangoCarrier
 from faultline.integrations.django.conf import database_alias
 from faultline.integrations.django.task_backend.arguments import CallCodec
 from faultline.integrations.django.task_backend.run import TaskRun
@@ -16,6 +17,7 @@ from faultline.job import Job
 from faultline.outcome import HANDLER_OUTCOMES
 from faultline.retry import rules_of
 from faultline.task import TaskSpec
+from faultline.worker.handlers.injected_transactions import ended_by_hand
 
 CHILD_MODULE = "faultline.integrations.django.process"
 """Where a child process finds a task: a module that sets Django up first."""
@@ -41,7 +43,11 @@ class TaskHandler:
         """The task's rows and its success in one transaction of Django."""
         alias = database_alias()
         with transaction.atomic(using=alias, durable=True):
+            carrier = DjangoCarrier(connections[alias])
+            carrier.watch()
             value = run.call()
+            if carrier.was_ended():
+                raise ended_by_hand(run.job)
             if isinstance(value, HANDLER_OUTCOMES):
                 raise value
             run.job.complete_in(connections[alias], result=value)
