@@ -287,7 +287,8 @@ def losing(app, monkeypatch):
 
     async def reads(path: str) -> httpx2.Response:
         async with asyncio.timeout(PATIENCE), client(web) as asks:
-            return await asks.get(f"/faultline/api/v1{path}")
+            answer: httpx2.Response = await asks.get(f"/faultline/api/v1{path}")
+            return answer
 
     return lambda path: asyncio.run(reads(path))
 
