@@ -32,6 +32,12 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "the text of an error names a module to import",
+        "G15",
+        f"{BACKEND}::test_the_text_of_an_error_imports_nothing",
+        (Patch(f"{FOLDER}/task_backend/results.py", "    return LedgerError(", "    return TaskError("),),
+    ),
+    Mutant(
         "a broken connection of Django stays with its thread",
         "G10",
         f"{CONNECTIONS}::test_a_broken_connection_is_not_kept_for_the_next_task",

@@ -28,6 +28,11 @@ MUTANTS = (
         (sql("enqueue_each", "faultline.take_key_unless_other(", "faultline.take_key("),),
     ),
     Mutant(
+        "a job without a kind is left out of the answer", "G7",
+        "tests/sql/test_enqueue_each.py::test_a_job_without_a_kind_is_not_left_out",
+        (sql("enqueue_each", "if answered is distinct from cardinality(args) then", "if false then"),),
+    ),
+    Mutant(
         "a batch whose reply was lost is sent again", "G7",
         f"{TROUBLE}::test_a_lost_reply_is_unknown_to_each_caller_and_no_job_is_sent_twice",
         (Patch(

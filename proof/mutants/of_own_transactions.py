@@ -118,6 +118,26 @@ MUTANTS = (
         (edge("fastapi_api", "        if monotonic() >= self._until:\n", "        if False:\n"),),
     ),
     Mutant(
+        "a scope is found in a part of another word", "G15",
+        "tests/auth/test_caller.py::test_scopes_and_queues_are_sets_of_names",
+        (Patch("server/auth/caller.py", "if not isinstance(self.scopes, Set) or not self.scopes <= set(SCOPES):", "if False:"),),
+    ),
+    Mutant(
+        "a stream goes on with the queues that its caller had", "G15",
+        f"{WEB}::test_a_caller_who_loses_a_queue_loses_its_events",
+        (
+            Patch(
+                "server/http/routes/event_stream.py",
+                "return None if now.queues == before.queues else", "return None if True else",
+            ),
+        ),
+    ),
+    Mutant(
+        "a long poll answers by the queues that its caller had", "G15",
+        f"{WEB}::test_a_caller_who_loses_a_queue_is_not_told_of_its_job",
+        (Patch("server/http/routes/jobs.py", "        caller = await request.state.who()  # a user", "        # a user"),),
+    ),
+    Mutant(
         "a mounted API gives every caller all queues", "G15",
         f"{WEB}::test_the_apps_own_users_ask_and_act_within_their_scopes_and_queues",
         (edge("fastapi_api", "return await admission.caller()", 'return Caller("anyone", (await admission.caller()).scopes, None)'),),

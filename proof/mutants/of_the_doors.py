@@ -10,7 +10,12 @@ ACCESS = "tests/grpc/test_access.py"
 MUTANTS = (
     Mutant(
         "a stream of events outlives its key", "G15", f"{EVENTS}::test_s2_a_stream_ends_with_its_key",
-        (Patch("server/http/routes/event_stream.py", "if not await _still_may(who):", "if False:"),),
+        (
+            Patch(
+                "server/http/routes/event_stream.py",
+                "if (reason := await _reason_to_end(who, subscriber.caller)) is not None:", "if reason := None:",
+            ),
+        ),
     ),
     Mutant(
         "a client that leaves before the first word takes a place for good", "G13",

@@ -271,6 +271,66 @@ def test_a_caller_who_may_no_more_loses_a_wait_that_lasts(app, store):
     assert asyncio.run(main()) == 401
 
 
+@pytest.fixture
+def losing(app, monkeypatch):
+    """Asks as a user who loses a queue once its request was let in; gives the answer."""
+    monkeypatch.setattr("faultline.integrations.fastapi_api.CACHE_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("faultline.server.http.routes.event_stream.LOOK_EVERY_SECONDS", 0.05)
+    times = []
+
+    def clerk(request: Request) -> Caller:
+        times.append(request)
+        return Caller("clerk", frozenset({"read"}), None if len(times) <= 2 else frozenset({"other"}))
+
+    web = FastAPI(lifespan=lifespan(app))
+    web.mount("/faultline", api(app, authorize=clerk))
+
+    async def reads(path: str) -> httpx2.Response:
+        async with asyncio.timeout(PATIENCE), client(web) as asks:
+            answer: httpx2.Response = await asks.get(f"/faultline/api/v1{path}")
+            return answer
+
+    return lambda path: asyncio.run(reads(path))
+
+
+def test_a_caller_who_loses_a_queue_loses_its_events(losing):
+    """The stream ends by itself: what its client comes back for is chosen by the new rights."""
+    assert b"the queues that you may read changed" in losing("/events").content
+
+
+def test_a_caller_who_loses_a_queue_is_not_told_of_its_job(losing, store):
+    answer = losing(f"/jobs/{enqueue(store)}/wait?seconds=0.01")
+
+    assert answer.status_code == 404
+    assert answer.json()["code"] == "not_found"
+
+
+@pytest.mark.parametrize("answer", [True, "ada", {"name": "ada"}])
+def test_an_answer_that_is_no_caller_opens_nothing(app, store, answer):
+    web = FastAPI(lifespan=lifespan(app))
+    web.mount("/faultline", api(app, authorize=lambda request: answer))
+
+    (refused,) = asked(web, ("GET", "/healthz", {}))
+
+    assert refused.status_code == 500
+
+
+def test_the_place_that_it_is_mounted_at_is_written_safely_in_the_answer(app, store):
+    """It may hold what a client wrote. The job is stored by then, so there has to be an answer."""
+    web = FastAPI(lifespan=lifespan(app))
+    everything = frozenset({"enqueue"})
+    web.mount("/shops/{shop}", api(app, authorize=lambda request: Caller("ada", everything, None)))
+
+    async def main():
+        async with client(web) as asks:
+            path = "/shops/a%0d%0aset-cookie:%20b%C3%A9/api/v1/jobs"
+            return await asks.post(path, json={"task": "greet"})
+
+    answer = asyncio.run(main())
+    assert answer.status_code == 201
+    assert answer.headers["location"].startswith("/shops/a%0D%0Aset-cookie%3A%20b%C3%A9/api/v1/jobs/")
+
+
 def test_without_a_function_the_api_wants_a_key(app, store):
     made = mint()
     store.run(calls.create_key(made.id, made.hash, "reader", ["read"], None))

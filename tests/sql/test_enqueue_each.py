@@ -146,6 +146,27 @@ def test_lists_of_other_lengths_are_refused(store):
         store.run(Call(call.name, {**call.args, "kind_of": ArrayParam([1], "bigint")}, call.read))
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind_of": ArrayParam([1, 2], "bigint")},
+        {"kind_of": ArrayParam([0, 1], "bigint")},
+        {"kind_of": None},
+        {"kinds": None},
+    ],
+    ids=["a kind that is not there", "a kind before the first", "no kinds of the jobs", "no kinds"],
+)
+def test_a_job_without_a_kind_is_not_left_out(store, database, wrong):
+    """It has no row in the answer, so those behind it would be taken for the answers of other jobs."""
+    before = row_counts(database)
+    call = calls.enqueue_each([new_job(), new_job()])
+
+    with pytest.raises(OutOfBounds, match="have a kind"):
+        store.run(Call(call.name, {**call.args, **wrong}, call.read))
+
+    assert row_counts(database) == before
+
+
 def test_a_held_key_is_not_waited_for_long(store, database):
     with psycopg.connect(database) as theirs:
         theirs.execute("select faultline.enqueue('t', key => 'held')")

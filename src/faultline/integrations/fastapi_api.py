@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from faultline.app import Faultline
-from faultline.errors import NotAuthenticated
+from faultline.errors import ConfigError, NotAuthenticated
 from faultline.server.auth import CACHE_SECONDS_MAX, Authenticator, Caller, Credentials
 from faultline.server.http import ApiConfig, create_app
 from faultline.server.http.api_context import LOOPBACK_HOSTS
@@ -117,6 +117,8 @@ class Admission:
     async def _asked(self) -> Caller | None:
         answer = self._authorize(self._request)
         caller = await answer if inspect.isawaitable(answer) else answer
+        if caller is not None and not isinstance(caller, Caller):
+            raise ConfigError(f"authorize answers with a Caller, or None; got {type(caller).__name__}")
         self._until = monotonic() + CACHE_SECONDS_MAX
         return caller
 

@@ -1,6 +1,7 @@
 """The backend of django.tasks: enqueue, results, and what a worker makes of a task."""
 
 import asyncio
+import sys
 from datetime import timedelta
 
 import pytest
@@ -105,6 +106,23 @@ def test_a_failure_is_told_with_its_class_and_where(project):
     assert "shop/tasks.py" in error.traceback
     with pytest.raises(ValueError, match="Task failed"):
         result.return_value  # noqa: B018
+
+
+def test_the_text_of_an_error_imports_nothing(project, tmp_path, monkeypatch):
+    """An error may quote what a client wrote, which may look like the line that names its class."""
+    (tmp_path / "of_a_client.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    other = tasks.quote.enqueue("Ada\nof class of_a_client.Boom")
+    same = tasks.quote.enqueue("Ada\nof class of_a_client.ValueError")
+
+    work()
+    other.refresh()
+    same.refresh()
+
+    assert other.errors[0].exception_class is ValueError
+    with pytest.raises(ImportError):
+        same.errors[0].exception_class  # noqa: B018
+    assert "of_a_client" not in sys.modules
 
 
 def test_a_failure_with_attempts_left_is_tried_again(project):

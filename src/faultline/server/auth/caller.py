@@ -1,12 +1,20 @@
 """Caller: the caller of a request, with its scopes and queues."""
 
+import re
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
 
-from faultline.errors import NotAllowed
+from faultline.errors import ConfigError, NotAllowed
+from faultline.telemetry import printable
 
 SCOPES: Final = ("enqueue", "read", "work", "operate", "admin")
 """The scopes of a key; `admin` implies the others."""
+
+NAME_CHARS_MAX: Final = 200
+"""Acts keep so much of a name."""
+
+_NAMES_A_KEY: Final = re.compile(r"\(key [0-9a-f]{12}\)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +31,15 @@ class Caller:
     scopes: frozenset[str]
     queues: frozenset[str] | None
     key_id: str | None = None
+
+    def __post_init__(self) -> None:
+        # A text has `in` too, and finds parts of words: "admin" in "not-an-admin".
+        if not isinstance(self.scopes, Set) or not self.scopes <= set(SCOPES):
+            raise ConfigError(f"scopes is a set of names among {', '.join(SCOPES)}; got {self.scopes!a}")
+        if self.queues is not None and not isinstance(self.queues, Set):
+            raise ConfigError(f"queues is a set of names, or None for all queues; got {self.queues!a}")
+        if self.key_id is None:
+            _check_name(self.name)
 
     @property
     def actor(self) -> str:
@@ -56,6 +73,14 @@ class Caller:
             raise NotAllowed(
                 f"{self.name} is bound to its queues, this concerns all; use a key without queues"
             )
+
+
+def _check_name(name: object) -> None:
+    """ConfigError for the name of a user under which acts would be noted as those of another."""
+    if not isinstance(name, str) or not name.strip() or len(name) > NAME_CHARS_MAX:
+        raise ConfigError(f"a caller's name is a text of 1 to {NAME_CHARS_MAX} characters; got {name!a:.99}")
+    if printable(name) != name or _NAMES_A_KEY.search(name):
+        raise ConfigError(f"a caller's name has no control characters and names no API key; got {name!a}")
 
 
 LOOPBACK: Final = Caller("loopback", frozenset({"read"}), None)

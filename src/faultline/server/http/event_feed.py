@@ -81,7 +81,7 @@ class Subscriber:
     """One stream: its unread events, up to a bound."""
 
     def __init__(self, caller: Caller, most: int) -> None:
-        self._caller = caller
+        self.caller = caller
         self._most = most
         self._unread: deque[bytes] = deque()
         self._news = asyncio.Event()
@@ -90,7 +90,7 @@ class Subscriber:
         self.over = False
 
     def may_hear(self, event: Event) -> bool:
-        return event.queue is None or self._caller.may("read", event.queue)
+        return event.queue is None or self.caller.may("read", event.queue)
 
     def tell(self, event: Event) -> None:
         if not self.may_hear(event):

@@ -30,6 +30,11 @@ async def add_async(a: int, b: int = 0) -> int:
 
 
 @task(max_attempts=1)
+def quote(text: str) -> None:
+    raise ValueError(f"no such customer: {text}")
+
+
+@task(max_attempts=1)
 def decline(order: int) -> None:
     raise Declined(f"order {order}")
 

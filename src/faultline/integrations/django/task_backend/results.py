@@ -2,6 +2,7 @@
 
 import builtins
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -24,6 +25,27 @@ UNKNOWN_WORKER: Final = "unknown"
 
 _CLASS: Final = re.compile(r"^of class (\S+)$", re.MULTILINE)
 _FIRST: Final = re.compile(r"\w+")
+
+
+class LedgerError(TaskError):
+    """An error of the ledger, whose text may quote a client: the class that it names is never imported."""
+
+    __slots__ = ()
+
+    @property
+    def exception_class(self) -> type[BaseException]:
+        """The class, if a module that this process has imported already holds it."""
+        parts = self.exception_class_path.split(".")
+        for cut in range(len(parts) - 1, 0, -1):
+            found: Any = sys.modules.get(".".join(parts[:cut]))
+            if found is not None:
+                for name in parts[cut:]:
+                    # By __dict__: a module's own __getattr__ may import.
+                    found = getattr(found, "__dict__", {}).get(name)
+                if isinstance(found, type) and issubclass(found, BaseException):
+                    return found
+                break
+        raise ImportError(f"no module that is imported here has an exception {self.exception_class_path}")
 
 
 def class_note(error: BaseException) -> str | None:
@@ -66,7 +88,7 @@ def result_of(
 
 def error_of(text: str) -> Any:
     """An error as the ledger has it, with the path of its class."""
-    return TaskError(exception_class_path=_class_path(text), traceback=_traceback(text))
+    return LedgerError(exception_class_path=_class_path(text), traceback=_traceback(text))
 
 
 def _traceback(text: str) -> str:
@@ -79,9 +101,10 @@ def _traceback(text: str) -> str:
 
 def _class_path(text: str) -> str:
     """The class that the wrapper of the task has noted, or one that the first word names."""
-    if noted := _CLASS.search(text):
-        return noted[1]
     first = _FIRST.match(text)
+    for noted in _CLASS.findall(text):
+        if first and noted.rpartition(".")[2] == first[0]:
+            return str(noted)
     for module in (builtins, errors):
         kind = getattr(module, first[0], None) if first else None
         if isinstance(kind, type) and issubclass(kind, BaseException):

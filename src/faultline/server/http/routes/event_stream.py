@@ -34,8 +34,8 @@ async def events(
 
     An event may come twice: job_id, token and outcome name it. `event: gap` says that more happened than can
     be told, or that an event which was committed late may be missing; the ledger has it. `event: behind` says
-    that you read too slowly and that the stream ends; `event: bye` that the server stops, or that the key
-    opens nothing any more.
+    that you read too slowly and that the stream ends; `event: bye` that the server stops, that the key opens
+    nothing any more, or that it is for other queues now.
     """
     subscriber = context.feed.subscribe(caller)
     return EventStream(context, subscriber, _stream(context, request.state.who, subscriber, last_event_id))
@@ -67,19 +67,21 @@ async def _stream(
                 yield event.text
     while not subscriber.over and not subscriber.behind:
         news = await subscriber.next(min(context.config.limits.comment_seconds, LOOK_EVERY_SECONDS))
-        if not await _still_may(who):
-            yield b'event: bye\ndata: {"reason": "the key opens nothing any more"}\n\n'
+        if (reason := await _reason_to_end(who, subscriber.caller)) is not None:
+            yield b'event: bye\ndata: {"reason": "%s"}\n\n' % reason
             return
         yield news or b": nothing new\n\n"
     yield b"event: behind\ndata: {}\n\n" if subscriber.behind else b"event: bye\ndata: {}\n\n"
 
 
-async def _still_may(who: Who) -> bool:
-    """Whether the key is still valid; while the database is away, the last answer counts."""
+async def _reason_to_end(who: Who, before: Caller) -> bytes | None:
+    """Why the stream must end, if it must; while the database is away, the last answer counts."""
     try:
-        (await who()).require("read")
+        now = await who()
+        now.require("read")
     except (NotAuthenticated, NotAllowed, RequestRefused):
-        return False
+        return b"the key opens nothing any more"
     except (DatabaseError, psycopg.Error):
-        pass
-    return True
+        return None
+    # Unread events were chosen by the rights of before: the client comes back for those it may see now.
+    return None if now.queues == before.queues else b"the queues that you may read changed; connect again"

@@ -104,6 +104,7 @@ async def wait(
     outline = await outline_for(context, caller, "read", job_id)
     if not JobState(outline.state).ended:
         await context.waits.end_of(job_id, min(seconds, context.config.limits.wait_seconds_max))
+        caller = await request.state.who()  # a user of the app around may have lost the queue meanwhile
     await take_room(context, caller, request)
     return as_json(models.view(await job_for(context, caller, "read", job_id, confirmed=True)))
 

@@ -6,6 +6,7 @@ checks of RequestGuard apply to it. FastAPI sees no route, so its OpenAPI descri
 """
 
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -50,9 +51,14 @@ async def submit_one(
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(said)),
-        (b"location", b"%s%s/%d" % (head.scope.get("root_path", "").encode(), SUBMIT.encode(), job_id)),
+        (b"location", b"%s%s/%d" % (_quoted(head.scope.get("root_path", "")), SUBMIT.encode(), job_id)),
     ]
     await answer.whole(201 if is_new else 200, headers, said)
+
+
+def _quoted(path: str) -> bytes:
+    """The path that the API is mounted at, which may hold what a client wrote, as a header may have it."""
+    return quote(path).encode() if path else b""
 
 
 def operation() -> dict[str, Any]:

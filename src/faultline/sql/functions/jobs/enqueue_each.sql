@@ -20,6 +20,7 @@ declare
   moment    timestamptz := faultline.now();
   key_seed  bytea := faultline.new_key_seed();   -- the same for all jobs: their ids differ
   patience  text := current_setting('lock_timeout');
+  answered  bigint;
 begin
   if cardinality(kind_of) <> cardinality(args) or cardinality(traces) <> cardinality(args)
      or cardinality(keys) <> cardinality(args) then
@@ -84,6 +85,13 @@ begin
                            when owned.owner = owned.id then 'made' else 'found' end
   from owned
   order by owned.place;
+
+  -- A job of a kind that is not there would be left out of the answer, and the rows behind it told of the wrong jobs.
+  get diagnostics answered = row_count;
+  if answered is distinct from cardinality(args) then
+    raise exception 'of % jobs % have a kind among the % given', cardinality(args), answered, jsonb_array_length(kinds)
+      using errcode = 'LS005', hint = 'Give each job the number of its kind, counted from 1. Nothing was enqueued.';
+  end if;
 
   if keys is not null then
     perform set_config('lock_timeout', patience, true);
