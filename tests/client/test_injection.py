@@ -164,9 +164,9 @@ def test_mistakes_in_registering_are_told():
     with pytest.raises(ConfigError, match="has to be a function under @asynccontextmanager"):
         app.transactions.register(Client, lambda: None)
     with pytest.raises(ConfigError, match="put @asynccontextmanager above it, and yield"):
-        app.transactions.register(AsyncSession, coroutine_of_session)  # type: ignore[call-overload]
+        app.transactions.register(AsyncSession, coroutine_of_session)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"is a generator, .* put @asynccontextmanager above it"):
-        app.transactions.register(AsyncSession, generator_of_sessions)  # type: ignore[call-overload]
+        app.transactions.register(AsyncSession, generator_of_sessions)  # type: ignore[arg-type]
 
 
 async def coroutine_of_session() -> AsyncSession:
@@ -179,7 +179,7 @@ async def generator_of_sessions() -> AsyncIterator[AsyncSession]:
 
 def test_a_maker_of_the_other_kind_of_session_is_told_by_name():
     app = Faultline("dbname=shop")
-    app.transactions.register(AsyncSession, sessionmaker())  # type: ignore[call-overload]
+    app.transactions.register(AsyncSession, sessionmaker())  # type: ignore[arg-type]
     provider = app.transactions.find(AsyncSession)
     assert provider is not None
 
