@@ -72,7 +72,9 @@ def test_a_job_that_has_not_ended_in_time_goes_on(shop):
 
 
 def test_an_unknown_job_is_not_waited_for(shop):
-    with pytest.raises(JobNotFound, match="no trace of job 4711"):
+    with pytest.raises(
+        JobNotFound, match="no trace of job 4711: the transaction that enqueued it has not committed"
+    ):
         shop.charge.handle(4711).result()
 
 

@@ -1,7 +1,8 @@
 """Which parameters are given by the worker, and what is refused where a task is defined."""
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -162,6 +163,32 @@ def test_mistakes_in_registering_are_told():
         app.transactions.register("django", lambda: None)  # type: ignore[call-overload]
     with pytest.raises(ConfigError, match="has to be a function under @asynccontextmanager"):
         app.transactions.register(Client, lambda: None)
+    with pytest.raises(ConfigError, match="put @asynccontextmanager above it, and yield"):
+        app.transactions.register(AsyncSession, coroutine_of_session)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"is a generator, .* put @asynccontextmanager above it"):
+        app.transactions.register(AsyncSession, generator_of_sessions)  # type: ignore[arg-type]
+
+
+async def coroutine_of_session() -> AsyncSession:
+    return AsyncSession()
+
+
+async def generator_of_sessions() -> AsyncIterator[AsyncSession]:
+    yield AsyncSession()
+
+
+def test_a_maker_of_the_other_kind_of_session_is_told_by_name():
+    app = Faultline("dbname=shop")
+    app.transactions.register(AsyncSession, sessionmaker())  # type: ignore[arg-type]
+    provider = app.transactions.find(AsyncSession)
+    assert provider is not None
+
+    async def begin() -> None:
+        async with provider.begin():
+            raise AssertionError
+
+    with pytest.raises(ConfigError, match=r"made a sqlalchemy\.orm\.session\.Session, which is not an async"):
+        asyncio.run(begin())
 
 
 def test_a_drivers_own_connection_is_taken_for_a_transaction_that_is_not_registered():

@@ -1,10 +1,12 @@
 """job.complete and job.fenced: the result set inside, what is said behind the block, rows that only fence."""
 
 import asyncio
+import gc
 import logging
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from faultline.errors import AlreadySettled, LeaseLost
@@ -82,6 +84,25 @@ def test_a_value_returned_behind_the_block_is_told_unless_it_is_the_result(datab
 
     assert any("returned a value after" in record.getMessage() for record in caplog.records)
     assert store.run(calls.get(other)).result == [1, 2]
+
+
+def test_a_forgotten_await_of_complete_in_is_told(database, store, caplog, recwarn):
+    """The rows and the success commit apart then; failing the attempt would write the rows again."""
+    caplog.set_level(logging.ERROR, "faultline.worker")
+    job = enqueue(store, task="pay")
+
+    async def pay(job: Job) -> None:
+        async with await psycopg.AsyncConnection.connect(database) as mine:
+            await mine.execute(INSERT, [job.id, job.token, "written"])
+            job.complete_in(mine)
+
+    drain(database, pay)
+    gc.collect()
+
+    assert (state_of(store, job), effects(database)) == ("succeeded", ["written"])
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "called job.complete_in() and did not await it" in told
+    assert any("'job.complete_in' was never awaited" in str(warning.message) for warning in recwarn)
 
 
 def test_an_error_behind_the_block_stands_beside_the_success(database, store, in_block):

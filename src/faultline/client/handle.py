@@ -127,8 +127,9 @@ def found(info: J | None, job_id: int) -> J:
     """The job, or JobNotFound."""
     if info is None:
         raise JobNotFound(
-            f"there is no trace of job {job_id}: it never existed here, its record was pruned, it succeeded "
-            "in a queue that keeps nothing, or a failover lost it"
+            f"there is no trace of job {job_id}: the transaction that enqueued it has not committed, it "
+            "never existed here, its record was pruned, it succeeded in a queue that keeps nothing, or a "
+            "failover lost it"
         )
     return info
 

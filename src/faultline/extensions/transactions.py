@@ -55,7 +55,7 @@ class MadeTransactions:
 
     @contextmanager
     def _begin(self) -> Iterator[Any]:
-        with self._maker() as conn:
+        with _entered(self._maker(), "__enter__") as conn:
             if is_open(conn) is False:
                 with begin_on(conn):
                     yield conn
@@ -64,7 +64,7 @@ class MadeTransactions:
 
     @asynccontextmanager
     async def _abegin(self) -> AsyncIterator[Any]:
-        async with self._maker() as conn:
+        async with _entered(self._maker(), "__aenter__") as conn:
             if is_open(conn) is False:
                 async with begin_on(conn):
                     yield conn
@@ -182,6 +182,17 @@ def _is_async(kind: type[Any], maker: Any) -> bool:
     """By the type where it commits by itself, else by what the maker's function is made of."""
     if not callable(maker):
         raise ConfigError(f"the maker of {_named(kind)} has to be callable without arguments, not {maker!r}")
+    if inspect.iscoroutinefunction(maker):
+        raise ConfigError(
+            f"the maker of {_named(kind)} is a coroutine, which is no context manager: put "
+            "@asynccontextmanager above it, and yield the connection instead of returning it"
+        )
+    if inspect.isasyncgenfunction(maker) or inspect.isgeneratorfunction(maker):
+        wrapper = "asynccontextmanager" if inspect.isasyncgenfunction(maker) else "contextmanager"
+        raise ConfigError(
+            f"the maker of {_named(kind)} is a generator, which is no context manager: put "
+            f"@{wrapper} above it"
+        )
     if is_session(kind):
         return is_async_session(kind)
     made = inspect.unwrap(maker)
@@ -191,6 +202,17 @@ def _is_async(kind: type[Any], maker: Any) -> bool:
         f"the maker of {_named(kind)} has to be a function under @asynccontextmanager or @contextmanager, "
         "so that it can be told which handlers it is for; or a TransactionProvider"
     )
+
+
+def _entered(made: Any, verb: str) -> Any:
+    """What a maker made, where it can be entered as its handlers need it."""
+    if not hasattr(type(made), verb):
+        needed = "an async context manager" if verb == "__aenter__" else "a context manager"
+        raise ConfigError(
+            f"a maker given to app.transactions.register made a {_named(type(made))}, which is not {needed}. "
+            "AsyncSession takes async_sessionmaker(async_engine), and Session takes sessionmaker(engine)"
+        )
+    return made
 
 
 def _named(kind: Any) -> str:

@@ -131,6 +131,8 @@ class Attempt(msgspec.Struct, eq=False):
     """What job.complete was refused with: it stands, even when the handler swallowed it."""
     offer: Offer | None = None
     """Set by complete_in, fail_in and snooze_in: the rows are asked before anything is recorded."""
+    unawaited: str | None = None
+    """The call of these three that its handler made on an async connection, and has not awaited yet."""
     committed_result: str | None = None
     """The result that its own transaction has committed."""
     afterword: str | None = None

@@ -54,6 +54,10 @@ def returned(attempt: Attempt, value: Any) -> Outcome | LeaseLost | None:
     if attempt.phase is not WORKING and attempt.phase in BLOCK_OPEN:
         # Its rows are not committed yet: a success recorded now would be one without them.
         raise TransactionOpen("the handler returned while its job.complete() was still open; await it")
+    if (
+        attempt.unawaited is not None
+    ):  # not a failure: the rows may be committed, and a retry would double them
+        log.error("%s", _unawaited(attempt, attempt.unawaited))
     if value is None:
         return NOTHING
     return value if isinstance(value, HANDLER_OUTCOMES) else Done(encode_result(value, attempt.job.task))
@@ -179,6 +183,14 @@ def _is_committed(attempt: Attempt, value: Any) -> bool:
         return encode_result(value, attempt.job.task) == attempt.committed_result
     except BadDocument:
         return False
+
+
+def _unawaited(attempt: Attempt, form: str) -> str:
+    job = attempt.job
+    return (
+        f"job {job.id} ({job.task}) called {form}() and did not await it, so nothing was sent: its rows and "
+        f"its outcome commit apart, and a crash between them writes the rows twice. Write `await {form}(...)`"
+    )
 
 
 def _already(attempt: Attempt, value: Any) -> FaultlineError:

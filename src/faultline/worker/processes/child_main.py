@@ -31,6 +31,7 @@ from faultline.worker.handlers.injected_transactions import InjectedTransactions
 from faultline.worker.heartbeat.pacemaker import go_with_parent
 from faultline.worker.processes import import_path
 from faultline.worker.processes.child_attempt import ChildAttempt, ConnectionPools
+from faultline.worker.processes.child_environment import name_database
 from faultline.worker.processes.child_protocol import (
     AttemptBegan,
     AttemptStart,
@@ -100,7 +101,7 @@ class ChildMain:
         sys.path[:] = greeting.path
         self._calls = HandlerCalls(InjectedTransactions(greeting.dsn))
         if greeting.dsn is not None:
-            os.environ["FAULTLINE_DSN"], os.environ["FAULTLINE_POOLER"] = greeting.dsn, greeting.pooler
+            name_database(greeting.dsn, greeting.pooler)
         if greeting.log_json is not None:
             configure_logging(json=greeting.log_json, level=greeting.log_level)
         failpoints.arm_from_environment()

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from faultline import bounds
 from faultline.args import encode_result
@@ -47,7 +47,10 @@ def snooze_in(
 def _offer(attempt: Attempt, conn: Any, call: Call[Any], offer: Offer, form: str) -> Awaitable[None] | None:
     _check_free(attempt, form)
     if is_awaited(conn):
-        return _carry_awaited(attempt, conn, call, offer, form)
+        carried: Any = _carry_awaited(attempt, conn, call, offer, form)
+        carried.__qualname__ = form  # what Python's own warning calls it, where it is never awaited
+        attempt.unawaited = form
+        return cast(Awaitable[None], carried)
     carrier = plain_carrier(conn, form)
     if not carrier.in_transaction():
         raise _no_transaction(form)
@@ -60,6 +63,7 @@ def _offer(attempt: Attempt, conn: Any, call: Call[Any], offer: Offer, form: str
 
 
 async def _carry_awaited(attempt: Attempt, conn: Any, call: Call[Any], offer: Offer, form: str) -> None:
+    attempt.unawaited = None
     carrier = async_carrier(conn, form)
     if not await carrier.in_transaction():
         raise _no_transaction(form)
