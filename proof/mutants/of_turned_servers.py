@@ -69,7 +69,7 @@ MUTANTS = (
     Mutant(
         "where no server takes writes sessions are made over and over", "G10",
         f"{POOLS}::test_where_there_is_no_other_server_sessions_are_not_made_over_and_over",
-        (store("servers/read_only", "return self.refuses_writes and not young", "return self.refuses_writes"),),
+        (store("servers/read_only", "return not (self._began_read_only and monotonic() - self.made_at < YOUNG_SECONDS)", "return True"),),
     ),
     Mutant(
         "a bulk begins on a session that takes no writes", "G10",
@@ -110,5 +110,15 @@ MUTANTS = (
         "a commit with an unknown outcome costs an attempt", "G10",
         f"{HANDLERS}::test_a_commit_with_an_outcome_unknown_in_time_costs_no_attempt",
         (worker("execution/outcomes", "if attempt.phase is AttemptPhase.UNKNOWN:", "if False:"),),
+    ),
+    Mutant(
+        "a connection is kept beside the pool soon after its server turned read-only", "G10",
+        f"{POOLS}::test_a_session_that_was_being_made_when_its_server_turned_is_not_used",
+        (store("pool/async_pool", "            or self._left.is_recent\n", ""),),
+    ),
+    Mutant(
+        "a connection is kept for the next caller while another waits in the pool", "G10",
+        "tests/store/test_spare.py::test_a_caller_that_waits_in_the_pool_gets_the_connection",
+        (store("pool/async_pool", "            or self._being_reset.borrowers\n            or pool", "            or pool"),),
     ),
 )  # fmt: skip

@@ -188,7 +188,7 @@ class PlainPool:
 
     def in_use(self) -> tuple[int, int]:
         """How many connections the pool has, and how many of them are lent."""
-        return in_use_of(self._pool, self._being_reset)
+        return in_use_of(self._pool, len(self._being_reset))
 
     def close(self) -> None:
         with self._opening:

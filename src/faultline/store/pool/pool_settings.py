@@ -5,16 +5,15 @@ from typing import Any
 from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from faultline.store.driver.resetting import (
-    ConnectionsBeingReset,
-)
-
 POOL_MAX = 8
 SWAPS_MAX = 3
 """How often a call is repeated when a migration replaces the functions at the same time."""
 
 AHEAD_MAX = 2
 """Calls sent ahead of the one whose reply is read: enough to keep the server busy, with little memory."""
+
+SPARE_SECONDS_MAX = 3_000.0
+"""The age from which a connection goes back to its pool at once: the pool replaces it after an hour."""
 
 POOL_WAIT_SECONDS = 10.0
 SECOND_TRY_SECONDS = 4.0
@@ -34,14 +33,13 @@ def connection_options(prepare: bool) -> dict[str, Any]:
     return {"autocommit": True, "prepare_threshold": 2 if prepare else None}
 
 
-def in_use_of(
-    pool: ConnectionPool[Any] | AsyncConnectionPool[Any] | None, being_reset: ConnectionsBeingReset[Any]
-) -> tuple[int, int]:
+def in_use_of(pool: ConnectionPool[Any] | AsyncConnectionPool[Any] | None, unlent: int) -> tuple[int, int]:
+    """The size, and how many are lent; `unlent` wait beside the pool, which counts them as lent."""
     if pool is None:
         return 0, 0
     stats = pool.get_stats()
     size = stats.get("pool_size", 0)
-    return size, size - stats.get("pool_available", 0) - len(being_reset)
+    return size, size - stats.get("pool_available", 0) - unlent
 
 
 def ask_for_the_reply(conn: Connection[Any] | AsyncConnection[Any]) -> None:

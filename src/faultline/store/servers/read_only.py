@@ -20,6 +20,8 @@ QUESTION: Final = "select current_setting('transaction_read_only') = 'on'"
 YOUNG_SECONDS: Final = 1.0
 """The minimum age at which a read-only session is replaced: the new ones may be read-only too."""
 
+RECENT_SECONDS: Final = 60.0
+
 REFUSED: Final = (ReadOnlyServer, ReadOnlySqlTransaction)
 
 
@@ -36,8 +38,9 @@ class WritableCheck:
     @property
     def _is_read_only(self) -> bool:
         pgconn: PGconn = self.pgconn  # type: ignore[attr-defined]
-        return pgconn.status == ConnStatus.OK and any(
-            pgconn.parameter_status(name) == b"on" for name in REPORTED
+        by_default, in_standby = REPORTED  # one by one: each call asks, and a generator would cost it 1 us
+        return pgconn.status == ConnStatus.OK and (
+            pgconn.parameter_status(by_default) == b"on" or pgconn.parameter_status(in_standby) == b"on"
         )
 
     @property
@@ -54,8 +57,9 @@ class WritableCheck:
         """
         if self.has_turned:
             return True
-        young = self._began_read_only and monotonic() - self.made_at < YOUNG_SECONDS
-        return self.refuses_writes and not young
+        if not self.refuses_writes:
+            return False
+        return not (self._began_read_only and monotonic() - self.made_at < YOUNG_SECONDS)
 
 
 class LastLeft:
@@ -74,6 +78,11 @@ class LastLeft:
             return False
         self._at = monotonic()
         return True
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether connections to that server may still reach the pool, which closes those it lends."""
+        return monotonic() - self._at < RECENT_SECONDS
 
     def is_after(self, conn: WritableCheck) -> bool:
         """Whether a server was left since the connection was made."""
