@@ -72,7 +72,10 @@ MUTANTS = (
     Mutant(
         "a session that its handler committed is completed apart from its rows", "G7",
         f"{PROVIDED}::test_a_handler_that_commits_the_session_itself_is_told_by_name",
-        (worker("handlers/injected_transactions", "    if is_open(conn) is False:\n", "    if False:\n"),),
+        (
+            worker("handlers/injected_transactions", "            if await carrier.was_ended():\n", "            if False:\n"),
+            worker("handlers/injected_transactions", "            if carrier.was_ended():\n", "            if False:\n"),
+        ),
     ),
     Mutant(
         "a job is completed a second time inside an app's own transaction", "G7",
