@@ -77,7 +77,7 @@ def test_the_models_have_no_migration_to_make(project):
         ({"DATABSE": "jobs"}, ["faultline.E001"]),
         ("jobs", ["faultline.E001"]),
         ({"TASK_MODULES": "shop.jobs"}, ["faultline.E001"]),
-        ({"DATABASE": "jobs"}, ["faultline.E002"]),
+        ({"DATABASE": "nowhere"}, ["faultline.E002"]),
         ({"DATABASE": "lite"}, ["faultline.E003"]),
         ({}, []),
     ],
