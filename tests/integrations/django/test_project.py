@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 
@@ -280,7 +280,13 @@ def test_test_cases_of_both_kinds_work_and_leave_no_session_behind(project):
 
     assert running.returncode == 0, said
     assert "OK" in said
-    assert "Ran 4 tests" in said
+    assert "Ran 5 tests" in said
+
+
+def test_a_worker_inside_a_transaction_is_refused(project):
+    """It would wait for ever for locks of the transaction that waits for it."""
+    with transaction.atomic(), pytest.raises(CommandError, match="TransactionTestCase"):
+        call_command("faultline_worker", until_empty=True, verbosity=0)
 
 
 def test_a_changed_file_starts_the_worker_again(project, tmp_path):
