@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from django.core.management.base import SystemCheckError
 from django.db import connection, connections, transaction
 from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
@@ -116,6 +117,17 @@ def test_a_wrong_entry_of_tasks_is_told(project):
     with override_settings(INSTALLED_APPS=["tests.integrations.django.shop"]):
         assert ids(task_backends["default"].check()) == ["faultline.E007"]
     assert task_backends["default"].check() == []
+
+
+def test_manage_py_check_looks_at_the_entries_of_tasks(project):
+    """`django_tasks` looks at them itself only where it is in INSTALLED_APPS."""
+    backend = "faultline.integrations.django.backend.FaultlineBackend"
+    tasks = {"default": {"BACKEND": backend, "OPTIONS": {"max_attempt": 3}}}
+    with override_settings(TASKS=tasks), pytest.raises(SystemCheckError) as told:
+        call_command("check")
+
+    assert str(told.value).count("faultline.E005") == 1
+    assert "did you mean max_attempts?" in str(told.value)
 
 
 def test_the_address_has_the_options_of_the_connection(project, monkeypatch):
