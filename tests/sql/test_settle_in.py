@@ -25,7 +25,7 @@ def test_in_a_savepoint_it_is_refused_and_the_job_stays(store, mine):
     lease = claim_one(store)
 
     mine.execute("select 1")
-    with pytest.raises(InSavepoint), mine.transaction():
+    with pytest.raises(InSavepoint, match="savepoint=True allows it"), mine.transaction():
         carry(mine, calls.complete_in(lease, "null"))
     mine.commit()
 
