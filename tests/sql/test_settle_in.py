@@ -110,3 +110,13 @@ def test_an_error_is_kept_once_beside_the_success_of_its_own_lease(store):
 
     (entry,) = store.run(calls.history(lease.job_id))
     assert (entry.outcome, entry.error) == ("succeeded", "ValueError: too late")
+
+
+def test_asking_leaves_the_callers_lock_timeout(store, mine):
+    enqueue(store)
+    lease = claim_one(store)
+
+    mine.execute("set local lock_timeout = '7s'")
+    assert carry(mine, calls.outcome_in(lease)) == "running"
+
+    assert mine.execute("show lock_timeout").fetchone() == ("7s",)
