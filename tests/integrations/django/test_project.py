@@ -170,6 +170,20 @@ def test_the_admin_lists_jobs_and_changes_none(project):
     assert client.get(f"{path}add/").status_code == 403
 
 
+def test_the_admin_answers_a_wrong_filter_as_django_does(project):
+    from django.contrib.auth.models import User
+
+    User.objects.create_superuser("ada", password="secret")
+    tasks.add.enqueue(1)
+    client = Client()
+    client.force_login(User.objects.get())
+    path = "/admin/faultline/jobrow/"
+
+    for wrong in ({"task": "\x00"}, {"queue": "\x00"}, {"task__regex": "("}, {"worker__regex": "["}):
+        answer = client.get(path, wrong)
+        assert (answer.status_code, answer.headers.get("location")) == (302, f"{path}?e=1"), wrong
+
+
 def test_the_admins_list_reads_no_documents(project):
     """With `damage` in it, a list of 300,000 jobs took 14 s of the database."""
     from django.contrib.auth.models import User
