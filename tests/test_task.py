@@ -81,6 +81,15 @@ def test_generators_and_classes_are_no_handlers():
         spec_of(dict)
 
 
+def test_a_method_is_no_handler():
+    class Shop:
+        def charge(self, order_id: int) -> None: ...
+
+    with pytest.raises(ConfigError, match="is on a method"):
+        spec_of(Shop.charge)
+    assert spec_of(Shop().charge).name == "charge"
+
+
 def test_a_task_is_called_like_its_function_unless_named():
     assert spec_of(plain).name == "plain"
     assert spec_of(plain, name="shop.plain").name == "shop.plain"

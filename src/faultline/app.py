@@ -15,7 +15,7 @@ from faultline.config import Settings, check_dsn, redact
 from faultline.connections import AwaitedConnection, PlainConnection
 from faultline.errors import ConfigError, InputError, OutOfBounds
 from faultline.extensions import Transactions
-from faultline.extensions.hooks import H
+from faultline.extensions.hooks import NONE_GIVEN, H
 from faultline.extensions.middleware import EnqueueMiddleware, M
 from faultline.extensions.resources import Scope
 from faultline.job import JobInfo, JobState, NewJob, read_state
@@ -155,18 +155,18 @@ class Faultline:
         """
         return self.registry.extensions.middleware.add_to_enqueues(function)
 
-    def on_startup(self, hook: H) -> H:
+    def on_startup(self, hook: H = NONE_GIVEN) -> H:
         """Call a function, sync or async, when a worker starts, and in each of its child processes.
 
         One that raises keeps the worker from starting.
         """
         return self.registry.extensions.hooks.add("startup")(hook)
 
-    def on_shutdown(self, hook: H) -> H:
+    def on_shutdown(self, hook: H = NONE_GIVEN) -> H:
         """Call a function when a worker has ended its jobs and closed its resources; errors are logged."""
         return self.registry.extensions.hooks.add("shutdown")(hook)
 
-    def on_failed(self, hook: H) -> H:
+    def on_failed(self, hook: H = NONE_GIVEN) -> H:
         """Call a function with a JobEvent after an attempt was recorded as failed, the last one included.
 
         Hooks on outcomes run in the worker that had the job, beside its work, for ten seconds at most; what
@@ -174,11 +174,11 @@ class Faultline:
         """
         return self.registry.extensions.hooks.add("failed")(hook)
 
-    def on_dead(self, hook: H) -> H:
+    def on_dead(self, hook: H = NONE_GIVEN) -> H:
         """Call a function with a JobEvent after a job was recorded as dead by its worker."""
         return self.registry.extensions.hooks.add("dead")(hook)
 
-    def on_lost(self, hook: H) -> H:
+    def on_lost(self, hook: H = NONE_GIVEN) -> H:
         """Call a function with a JobEvent after a worker learnt that a lease of its own is lost."""
         return self.registry.extensions.hooks.add("lost")(hook)
 

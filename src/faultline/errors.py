@@ -362,7 +362,8 @@ class WorkerEnded(FaultlineError):
 class SyncInAsync(FaultlineError):
     """A blocking form was called inside a running event loop, which it would have stopped.
 
-    Nothing was sent. Await the form with an `a` before its name: `aenqueue`, `aresult`, `aget`.
+    Nothing was sent. Await the form with an `a` before its name: `aenqueue`, `aresult`, `aget`; and
+    `job.complete_in` on an async connection or session.
     """
 
 

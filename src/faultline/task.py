@@ -122,6 +122,7 @@ def spec_of(
     chosen = check_task_name(_own_name(handler) if name is None else name)
     _check_handler(handler, chosen)
     parameters = parameters_of(handler, chosen)
+    _check_no_method(handler, parameters, chosen)
     takes_job = _takes_job(parameters, chosen)
     rest = dict(list(parameters.items())[1:]) if takes_job else parameters
     around, is_async = extensions or AppExtensions(), _is_async(handler)
@@ -182,6 +183,16 @@ def _check_handler(handler: Callable[..., Any], task: str) -> None:
     if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
         raise ConfigError(
             f"task {task}: a generator has no single result; return a value instead of yielding"
+        )
+
+
+def _check_no_method(handler: Callable[..., Any], parameters: Mapping[str, Any], task: str) -> None:
+    """A function in the body of a class would wait for a `self` that no job has."""
+    place = getattr(handler, "__qualname__", "").split(".")[:-1]
+    if next(iter(parameters), None) in ("self", "cls") and place and place[-1] != "<locals>":
+        raise ConfigError(
+            f"task {task}: @app.task is on a method, and a worker has no object to call it on. Put it on a "
+            "function of the module, or register a bound method: app.task(thing.method)"
         )
 
 

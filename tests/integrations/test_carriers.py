@@ -108,6 +108,36 @@ def test_what_rolls_back_is_not_completed_and_fails(database, store, ways, caplo
     assert "NotCommitted" in store.run(calls.get(job)).error
 
 
+def test_a_plain_session_in_an_async_handler_is_refused(database, store):
+    """It would block the loop, and every job on it."""
+    job = enqueue(store, task="write", max_attempts=1)
+    plain = OrmSession(database)
+
+    async def write(job: Job) -> None:
+        with plain.begin() as session:
+            job.complete_in(session)
+
+    drain(database, write)
+    plain.close()
+
+    assert (outcomes(store, job), state_of(store, job)) == (["dead"], "dead")
+    assert "SyncInAsync: job.complete_in() on a plain connection" in store.run(calls.get(job)).error
+
+
+def test_a_session_lent_by_run_sync_blocks_no_loop(database, store):
+    job = enqueue(store, task="write")
+    ways = AsyncOrm(database)
+
+    async def write(job: Job) -> None:
+        async with entered(ways.begin()) as session:
+            await session.run_sync(job.complete_in)
+
+    drain(database, write)
+    ways.close()
+
+    assert outcomes(store, job) == ["succeeded"]
+
+
 def lose(database: str, job: Job) -> None:
     execute(database, TAKE_OVER, job.id)
 

@@ -25,7 +25,7 @@ def test_in_a_savepoint_it_is_refused_and_the_job_stays(store, mine):
     lease = claim_one(store)
 
     mine.execute("select 1")
-    with pytest.raises(InSavepoint), mine.transaction():
+    with pytest.raises(InSavepoint, match="savepoint=True allows it"), mine.transaction():
         carry(mine, calls.complete_in(lease, "null"))
     mine.commit()
 
@@ -110,3 +110,13 @@ def test_an_error_is_kept_once_beside_the_success_of_its_own_lease(store):
 
     (entry,) = store.run(calls.history(lease.job_id))
     assert (entry.outcome, entry.error) == ("succeeded", "ValueError: too late")
+
+
+def test_asking_leaves_the_callers_lock_timeout(store, mine):
+    enqueue(store)
+    lease = claim_one(store)
+
+    mine.execute("set local lock_timeout = '7s'")
+    assert carry(mine, calls.outcome_in(lease)) == "running"
+
+    assert mine.execute("show lock_timeout").fetchone() == ("7s",)

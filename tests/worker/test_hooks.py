@@ -278,3 +278,6 @@ def test_a_hook_takes_an_event():
 
         @app.on_dead
         def page() -> None: ...
+
+    with pytest.raises(ConfigError, match=r"@app.on_dead .* without parentheses"):
+        app.on_dead()

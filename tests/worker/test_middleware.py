@@ -301,3 +301,19 @@ def test_what_enqueue_middleware_breaks_is_refused_before_anything_is_sent():
     broken = NewJob(task="other", args="{}", max_attempts=1)
     with pytest.raises(InputError, match="made task 'other' of work"):
         work.new()
+
+
+def test_middleware_that_forgets_to_await_is_told(database, store):
+    app = Faultline()
+
+    @app.middleware
+    async def around(job: Job, call: Any) -> Any:
+        return call()
+
+    @app.task(max_attempts=1)
+    async def work() -> None: ...
+
+    job = enqueue(store, task="work", max_attempts=1)
+    work_off(database, app)
+
+    assert "write `return await call()`" in store.run(calls.get(job)).error

@@ -234,6 +234,8 @@ def test_the_blocking_form_is_refused_where_it_cannot_work(app):
         ({"lease_for": timedelta(seconds=5)}, "did you mean lease"),
         ({"lease": timedelta(days=9)}, "lease"),
         ({"concurrency": 0}, "jobs_max is a whole number"),
+        ({"queues": 5}, "queues cannot be 5; it takes"),
+        ({"queues": [5]}, r"queues cannot be \[5\]"),
         ({"queues": "mail=0"}, "how many jobs may run at once"),
     ],
 )

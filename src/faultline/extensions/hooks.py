@@ -10,6 +10,8 @@ from faultline.errors import ConfigError
 
 H = TypeVar("H", bound=Callable[..., Any])
 
+NONE_GIVEN: Final[Any] = None
+"""The default of a hook, so that `@app.on_dead()` is told what to write."""
 LIFE: Final = ("startup", "shutdown")
 OUTCOMES: Final = ("failed", "dead", "lost")
 
@@ -57,6 +59,8 @@ class Hooks:
         takes = 0 if name in LIFE else 1
 
         def register(hook: H) -> H:
+            if not callable(hook):
+                raise ConfigError(f"@app.on_{name} goes on a function: write it without parentheses")
             try:
                 inspect.signature(hook).bind(*range(takes))
             except TypeError as error:

@@ -78,7 +78,12 @@ def worker_config(
 def _read(queues: Queues) -> dict[str, int | None]:
     if isinstance(queues, Mapping):
         return dict(queues)
-    listed = [queues] if isinstance(queues, str) else queues
+    listed = [queues] if isinstance(queues, str) else [*queues] if isinstance(queues, Iterable) else [queues]
+    if not all(isinstance(words, str) for words in listed):
+        raise ConfigError(
+            f'queues cannot be {queues!r:.60}; it takes "billing=5,mail", a list of such texts, or '
+            '{"billing": 5, "mail": None}'
+        )
     return read_queues(word.strip() for words in listed for word in words.split(",") if word.strip())
 
 

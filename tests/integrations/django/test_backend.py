@@ -9,12 +9,13 @@ from django.core.management import call_command
 from django.db import transaction
 from django.utils import timezone
 
-from faultline.errors import TransactionEnded
+from faultline.errors import BadArguments, ConfigError, TransactionEnded
 from faultline.integrations.django import app
 from faultline.integrations.django.task_backend.interface import (
     InvalidTask,
     TaskResultDoesNotExist,
     TaskResultStatus,
+    task,
     task_backends,
     task_enqueued,
     task_finished,
@@ -240,6 +241,22 @@ def test_arguments_are_json(project):
     result = tasks.add.enqueue((1, b"x"), b={"c": [None, 1.5]})
     assert (result.args, result.kwargs) == ([[1, "x"]], {"b": {"c": [None, 1.5]}})
     assert tasks.add.get_result(result.id) == result
+
+
+@pytest.mark.parametrize(("args", "kwargs"), [((1, 2, 3), {}), ((), {}), ((1,), {"c": 2}), ((1,), {"a": 2})])
+def test_a_call_that_does_not_fit_is_refused(project, args, kwargs):
+    with pytest.raises(BadArguments, match=r"shop\.tasks\.add: .*nothing was enqueued"):
+        tasks.add.enqueue(*args, **kwargs)
+
+
+def test_an_option_that_is_none_is_named():
+    with pytest.raises(ConfigError, match="@task has no option 'max_attempt'; did you mean max_attempts"):
+        task(max_attempt=3)(tasks.add.func)
+
+
+def test_an_async_task_cannot_have_djangos_transaction():
+    with pytest.raises(InvalidTask, match="is async, and transaction=True is for plain tasks"):
+        task(transaction=True)(tasks.add_async.func)
 
 
 def test_long_arguments_are_sent_and_read(project):

@@ -11,7 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection, connections
+from django.core.management.base import SystemCheckError
+from django.db import connection, connections, transaction
 from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 
@@ -118,6 +119,17 @@ def test_a_wrong_entry_of_tasks_is_told(project):
     assert task_backends["default"].check() == []
 
 
+def test_manage_py_check_looks_at_the_entries_of_tasks(project):
+    """`django_tasks` looks at them itself only where it is in INSTALLED_APPS."""
+    backend = "faultline.integrations.django.backend.FaultlineBackend"
+    tasks = {"default": {"BACKEND": backend, "OPTIONS": {"max_attempt": 3}}}
+    with override_settings(TASKS=tasks), pytest.raises(SystemCheckError) as told:
+        call_command("check")
+
+    assert str(told.value).count("faultline.E005") == 1
+    assert "did you mean max_attempts?" in str(told.value)
+
+
 def test_the_address_has_the_options_of_the_connection(project, monkeypatch):
     options = {"assume_role": "shop", "pool": True, "sslmode": "prefer", "isolation_level": 4}
     monkeypatch.setitem(connections["default"].settings_dict, "OPTIONS", options)
@@ -156,6 +168,20 @@ def test_the_admin_lists_jobs_and_changes_none(project):
     assert client.post(f"{path}{job.id}/change/", {"state": "dead"}).status_code == 403
     assert client.get(f"{path}{job.id}/delete/").status_code == 403
     assert client.get(f"{path}add/").status_code == 403
+
+
+def test_the_admin_answers_a_wrong_filter_as_django_does(project):
+    from django.contrib.auth.models import User
+
+    User.objects.create_superuser("ada", password="secret")
+    tasks.add.enqueue(1)
+    client = Client()
+    client.force_login(User.objects.get())
+    path = "/admin/faultline/jobrow/"
+
+    for wrong in ({"task": "\x00"}, {"queue": "\x00"}, {"task__regex": "("}, {"worker__regex": "["}):
+        answer = client.get(path, wrong)
+        assert (answer.status_code, answer.headers.get("location")) == (302, f"{path}?e=1"), wrong
 
 
 def test_the_admins_list_reads_no_documents(project):
@@ -280,7 +306,13 @@ def test_test_cases_of_both_kinds_work_and_leave_no_session_behind(project):
 
     assert running.returncode == 0, said
     assert "OK" in said
-    assert "Ran 4 tests" in said
+    assert "Ran 5 tests" in said
+
+
+def test_a_worker_inside_a_transaction_is_refused(project):
+    """It would wait for ever for locks of the transaction that waits for it."""
+    with transaction.atomic(), pytest.raises(CommandError, match="TransactionTestCase"):
+        call_command("faultline_worker", until_empty=True, verbosity=0)
 
 
 def test_a_changed_file_starts_the_worker_again(project, tmp_path):

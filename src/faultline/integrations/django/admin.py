@@ -3,7 +3,9 @@
 from typing import Any, Final
 
 from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
+from django.db import DataError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
@@ -68,6 +70,13 @@ class JobList(ChangeList):
 
     def get_queryset(self, *args: Any, **kwargs: Any) -> "QuerySet[JobRow]":
         return super().get_queryset(*args, **kwargs).defer(*PAGE_ONLY)
+
+    def get_results(self, request: HttpRequest) -> None:
+        """A value that no text can hold, or a wrong pattern, is told by the query alone."""
+        try:
+            super().get_results(request)
+        except (DataError, ValueError) as error:
+            raise IncorrectLookupParameters(error) from error
 
 
 @admin.register(JobRow)

@@ -18,5 +18,6 @@ class FaultlineConfig(AppConfig):
         from faultline.integrations.django import checks, schema
 
         django_checks.register(checks.check_settings)
+        django_checks.register(checks.check_tasks)
         django_checks.register(checks.check_schema, django_checks.Tags.database)
         pre_migrate.connect(schema.migrate_before, sender=self, dispatch_uid="faultline.schema")

@@ -16,7 +16,7 @@ from faultline.errors import FaultlineError
 from faultline.integrations.django.carrier import DjangoCarrier
 from faultline.integrations.django.conf import database_alias
 from faultline.integrations.django.project import app
-from faultline.integrations.django.task_backend.arguments import CallCodec
+from faultline.integrations.django.task_backend.arguments import CallCodec, check_call
 from faultline.integrations.django.task_backend.enqueuing import enqueued, found_job
 from faultline.integrations.django.task_backend.interface import (
     BaseTaskBackend,
@@ -28,7 +28,7 @@ from faultline.integrations.django.task_backend.interface import (
     task_enqueued,
 )
 from faultline.integrations.django.task_backend.results import result_of
-from faultline.integrations.django.task_backend.task import FaultlineTask, options_of
+from faultline.integrations.django.task_backend.task import FaultlineTask, check_transaction, options_of
 from faultline.job import JobInfo, NewJob
 from faultline.store import calls
 
@@ -52,6 +52,7 @@ class FaultlineBackend(BaseTaskBackend):
             check_task_name(task.module_path)
             check_queue_name(task.queue_name)
             self._job(task, "{}")
+            check_transaction(task)
             app.registry.declare(task, self.options)
         except FaultlineError as error:
             raise InvalidTask(str(error)) from error
@@ -59,6 +60,7 @@ class FaultlineBackend(BaseTaskBackend):
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Put a job in its queue in the present transaction, or at once where there is none."""
         self.validate_task(task)
+        check_call(task, args, kwargs)
         args, kwargs = normalize_json(list(args)), normalize_json(dict(kwargs))
         new = self._job(task, CallCodec(task.module_path).encode(tuple(args), kwargs, self._backend_of(task)))
         carrier = DjangoCarrier(connections[database_alias()])

@@ -1,17 +1,20 @@
 """System checks: `manage.py check`, and `manage.py check --database default` for the schema."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning
+from django.core.checks.registry import registry
 from django.db import connections
 
 from faultline.bounds import check_queue_name
-from faultline.errors import FaultlineError
+from faultline.errors import ConfigError, FaultlineError
 from faultline.integrations.django.conf import database_alias, faults_of
 from faultline.integrations.django.schema import state_of
+
+_OF_DJANGO: Final = ("django.tasks.checks", "django_tasks.checks")
 
 
 def check_settings(**_: Any) -> list[CheckMessage]:
@@ -65,6 +68,23 @@ def check_schema(databases: Sequence[str] | None = None, **_: Any) -> list[Check
             id="faultline.W001",
         )
     ]
+
+
+def check_tasks(**_: Any) -> list[CheckMessage]:
+    """What is wrong with the entries of TASKS, where django.tasks itself does not look at them.
+
+    `django_tasks` looks only where it is in INSTALLED_APPS, which nothing else asks for.
+    """
+    looked_at = any(check.__module__ in _OF_DJANGO for check in registry.get_checks())
+    if looked_at or not getattr(settings, "TASKS", None):
+        return []
+    try:
+        from faultline.integrations.django.backend import FaultlineBackend
+        from faultline.integrations.django.task_backend.interface import task_backends
+    except ConfigError as error:
+        return [Error(str(error), id="faultline.E005")]
+    ours = (backend for backend in task_backends.all() if isinstance(backend, FaultlineBackend))
+    return [fault for backend in ours for fault in backend.check()]
 
 
 def faults_of_backend(backend: Any) -> list[CheckMessage]:

@@ -3,9 +3,11 @@
 Handlers without any of these are called directly by the executor, and never come here.
 """
 
+import inspect
 from contextlib import AsyncExitStack, ExitStack
 from typing import Any
 
+from faultline.errors import ConfigError
 from faultline.job import Job
 from faultline.task import TaskSpec
 from faultline.worker.handlers.async_resources import AsyncResources
@@ -49,7 +51,13 @@ class HandlerCalls:
         async def call() -> Any:
             return await self._ainjected(job, spec, dict(kwargs), committed)
 
-        return committed.rest(await spec.extensions.middleware.aaround(job, call)())
+        returned = await spec.extensions.middleware.aaround(job, call)()
+        if inspect.iscoroutine(returned):
+            returned.close()
+            raise ConfigError(
+                f"middleware around task {job.task} returned a coroutine: write `return await call()`"
+            )
+        return committed.rest(returned)
 
     def call(self, job: Job, spec: TaskSpec, kwargs: dict[str, Any]) -> Any:
         """The same for a plain handler, in the thread that runs it."""

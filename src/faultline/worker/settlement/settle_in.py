@@ -1,12 +1,21 @@
 """Settle a job inside a transaction of the user's own: `job.complete_in`, `fail_in` and `snooze_in`."""
 
+import asyncio
+import sys
 from collections.abc import Awaitable
 from datetime import timedelta
 from typing import Any, Final, cast
 
 from faultline import bounds
 from faultline.args import encode_result
-from faultline.errors import AlreadySettled, FaultlineError, LeaseLost, NotInTransaction, TransactionOpen
+from faultline.errors import (
+    AlreadySettled,
+    FaultlineError,
+    LeaseLost,
+    NotInTransaction,
+    SyncInAsync,
+    TransactionOpen,
+)
 from faultline.store import calls
 from faultline.store.call import Call
 from faultline.store.carrier import async_carrier, is_awaited, plain_carrier
@@ -52,6 +61,7 @@ def _offer(attempt: Attempt, conn: Any, call: Call[Any], offer: Offer, form: str
         attempt.unawaited = form
         return cast(Awaitable[None], carried)
     carrier = plain_carrier(conn, form)
+    _refuse_in_a_loop(form)
     if not carrier.in_transaction():
         raise _no_transaction(form)
     try:
@@ -91,6 +101,21 @@ def _check_free(attempt: Attempt, form: str) -> None:
         raise TransactionOpen(f"{form}: job {job.id} has a job.complete() open; settle it by one of the two")
     if attempt.stopping is not None or job.lost:
         raise LeaseLost(job.id, job.token, None, "not_renewed")
+
+
+def _refuse_in_a_loop(form: str) -> None:
+    """A plain connection would stop the loop, unless `AsyncSession.run_sync` has lent it: that one awaits."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    greenlet = sys.modules.get("greenlet")
+    if greenlet and getattr(greenlet.getcurrent(), "__sqlalchemy_greenlet_provider__", False):
+        return
+    raise SyncInAsync(
+        f"{form}() on a plain connection would block the running event loop and everything on it; nothing "
+        "was sent. Await it on an async connection or session, or make the handler a plain `def`"
+    )
 
 
 def _refused(attempt: Attempt, lost: LeaseLost, form: str) -> FaultlineError:

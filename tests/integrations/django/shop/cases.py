@@ -1,6 +1,7 @@
 """Tests as a project has them, for Django's own runner; not collected by pytest."""
 
-from django.core.management import call_command
+import pytest
+from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.test import TestCase, TransactionTestCase
 
@@ -16,6 +17,13 @@ class InATransaction(TestCase):  # type: ignore[misc]
                 result = tasks.pay.enqueue(order)
 
         assert tasks.pay.get_result(result.id).status == TaskResultStatus.READY
+
+    def test_a_worker_is_refused(self) -> None:
+        """It would wait for the test's own transaction, which waits for it."""
+        tasks.pay.enqueue(1)
+
+        with pytest.raises(CommandError, match="TransactionTestCase"):
+            call_command("faultline_worker", until_empty=True, verbosity=0)
 
     async def test_async_code_enqueues(self) -> None:
         result = await tasks.add_async.aenqueue(1)

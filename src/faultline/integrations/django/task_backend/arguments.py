@@ -1,5 +1,8 @@
 """The arguments of a task as the JSON of its job: by name, and those by position under `*args`."""
 
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from faultline.args import ArgsCodec
@@ -12,7 +15,7 @@ BACKEND: Final = "*backend"
 
 
 class CallCodec(ArgsCodec):
-    """Keeps a call as its caller wrote it: `django.tasks` neither binds nor checks arguments.
+    """Keeps a call as its caller wrote it: `django.tasks` binds no arguments.
 
     >>> codec = CallCodec("shop.tasks.charge")
     >>> codec.encode((7,), {"note": "gift"})
@@ -38,6 +41,20 @@ class CallCodec(ArgsCodec):
 
     def schema(self) -> dict[str, Any]:
         return {"type": "object"}
+
+
+def check_call(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """BadArguments for a call that Python itself would refuse. A decorator's own signature counts."""
+    given = (None, *args) if task.takes_context else args
+    try:
+        _signature(task.func).bind(*given, **kwargs)
+    except TypeError as error:
+        raise BadArguments(f"task {task.module_path}: {error}; nothing was enqueued") from None
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function, follow_wrapped=False)
 
 
 def decoded(text: str | bytes) -> Any:

@@ -1,7 +1,8 @@
 """A task of `django.tasks` with the options of a job: `@task(max_attempts=3, transaction=True)`."""
 
+import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -29,6 +30,16 @@ class FaultlineTask(Task):
     key: str | None = None
     """Two enqueues with one key are one task, for `key_for` after its end (a day by default)."""
     key_for: timedelta | None = None
+
+    def __new__(cls, *_: Any, **options: Any) -> "FaultlineTask":
+        """ConfigError for an option that is none, before `__init__` calls it an unexpected argument."""
+        known = [each.name for each in fields(cls)]
+        for name in options:
+            if name not in known:
+                hint = did_you_mean(name, known) or f": it takes {', '.join(known)}"
+                raise ConfigError(f"@task has no option {name!r}{hint}")
+        made: FaultlineTask = object.__new__(cls)
+        return made
 
     def using(self, **changes: Any) -> "FaultlineTask":
         """The same task with other options: those of Django's `using`, and those above."""
@@ -74,3 +85,12 @@ def check_options(options: Mapping[str, Any]) -> None:
         if name not in OPTIONS:
             hint = did_you_mean(str(name), OPTIONS) or f": it takes {', '.join(OPTIONS)}"
             raise ConfigError(f"OPTIONS has no {name!r}{hint}")
+
+
+def check_transaction(task: Any) -> None:
+    """ConfigError for `transaction=True` on an async task: Django's transactions are for plain code."""
+    if getattr(task, "transaction", None) and inspect.iscoroutinefunction(task.func):
+        raise ConfigError(
+            f"task {task.module_path} is async, and transaction=True is for plain tasks: write `def`, or "
+            "leave it out"
+        )

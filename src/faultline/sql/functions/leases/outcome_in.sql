@@ -6,12 +6,13 @@ returns text
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+-- The handler has returned, so its commit is over or was forgotten: nothing is gained by a long wait. A setting of the
+-- function is put back at its end: the caller's transaction waits as it did.
+set lock_timeout = '300ms'
 as $$
 declare
   answer text;
 begin
-  -- The handler has returned, so its commit is over or was forgotten: nothing is gained by a long wait.
-  perform set_config('lock_timeout', '300ms', true);
   begin
     answer := faultline.outcome(outcome_in.job_id, outcome_in.token, outcome_in.claim);
   exception when lock_not_available then

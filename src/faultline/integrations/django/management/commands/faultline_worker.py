@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
 from django.utils import autoreload
 
 from faultline.bounds import counted
@@ -29,6 +30,16 @@ def duration(text: str) -> timedelta:
         return parse_duration(text)
     except (FaultlineError, ValueError) as error:
         raise ArgumentTypeError(str(error)) from error
+
+
+def refuse_in_transaction(alias: str) -> None:
+    """A worker has connections of its own: it would wait for locks of a transaction that waits for it."""
+    if connections[alias].in_atomic_block:
+        raise CommandError(
+            f"a transaction is open on the database {alias!r}, as in a TestCase: the worker would not see "
+            "its jobs, and would wait for its locks for ever. In tests use TransactionTestCase; elsewhere "
+            "call faultline_worker outside transaction.atomic()"
+        )
 
 
 class Command(BaseCommand):
@@ -57,6 +68,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the worker, in a thread beside the reloader or on its own."""
+        refuse_in_transaction(database_alias())
         wanted: Any = {name: options.get(name) for name in OPTIONS}
         if wanted["queues"] is None:
             del wanted["queues"]
