@@ -1,11 +1,14 @@
 """Helpers for tests: a job to enqueue, a lease to hold, a clock to move, rows to count."""
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from uuid import UUID, uuid4
 
@@ -198,3 +201,19 @@ def _one(conn: psycopg.Connection[Any], sql: str) -> Any:
     row = conn.execute(sql.encode()).fetchone()
     assert row is not None
     return row[0]
+
+
+def freeze(pid: int) -> None:
+    """Stop a process, and return once each of its threads stands: a signal alone is only on its way."""
+    os.kill(pid, signal.SIGSTOP)
+    tasks = Path(f"/proc/{pid}/task")
+    while any(_state(task) not in "Tt" for task in tasks.glob("*/stat")):
+        time.sleep(0.002)
+
+
+def _state(stat: Path) -> str:
+    """The letter of a thread's state; one that has ended stands as well."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "T"

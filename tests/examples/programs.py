@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 
+from tests.support import freeze
 from tests.worker.harness import children, eventually, rows
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -45,7 +46,7 @@ class Program:
         self.process.wait()
 
     def freeze(self) -> None:
-        self.signal(signal.SIGSTOP)
+        freeze(self.process.pid)
 
     def wake(self) -> None:
         self.signal(signal.SIGCONT)

@@ -58,6 +58,7 @@ def keyed_many(store):
 
 
 def keyed_each(store):
+    enqueue(store)  # a call for several callers makes no lane
     job = new_job(key=uuid4().hex)
     store.run(calls.enqueue_each([job]))
     return calls.enqueue_each([job])

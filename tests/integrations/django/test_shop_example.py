@@ -13,6 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.support import freeze
+
 SHOP = Path(__file__).parents[3] / "examples" / "django_shop"
 ORDERS = 24
 
@@ -23,6 +25,13 @@ client = Client()
 for number in range(24):
     order = {"customer": "Ada", "amount": number}
     assert client.post("/orders", json.dumps(order), content_type="application/json").status_code == 202
+"""
+
+
+EXPIRED = "select count(*) from faultline.entries where outcome = 'expired'"
+TO_EXPIRE = """
+select count(*)
+from (select from faultline.active where claim is not null for no key update skip locked) as held
 """
 
 
@@ -89,9 +98,16 @@ def test_no_order_is_charged_twice_and_none_is_forgotten(shop: Shop, ask: Callab
         killed.wait()
     with shop.worker() as frozen:
         until(lambda: charged() >= 4 and running() >= 2)
-        frozen.send_signal(signal.SIGSTOP)
+        freeze(frozen.pid)
+        while not (
+            at_stake := int(ask(TO_EXPIRE))
+        ):  # each in the middle of its commit, which keeps its locks
+            frozen.send_signal(signal.SIGCONT)
+            until(lambda: running() >= 2)
+            freeze(frozen.pid)
+        expired = int(ask(EXPIRED))
         with shop.worker():
-            until(lambda: ask("select count(*) from faultline.entries where outcome = 'expired'") >= 4)
+            until(lambda: ask(EXPIRED) >= expired + at_stake)
             frozen.send_signal(signal.SIGCONT)
             until(
                 lambda: ask("select count(*) from faultline.jobs where state in ('queued', 'running')") == 0

@@ -8,7 +8,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 -- The handler has returned, so its commit is over or was forgotten: nothing is gained by a long wait. A setting of the
 -- function is put back at its end: the caller's transaction waits as it did.
-set lock_timeout = '300ms'
+set lock_timeout = 300
 as $$
 declare
   answer text;
