@@ -96,8 +96,10 @@ class Proxy:
         pair = (near, far)
         with self._lock:
             self._pairs.add(pair)
-        with contextlib.suppress(OSError, ValueError):
-            self._pump(near, far)
+        # Asked once more, now that all are dropped together: the way may have been closed since it came in.
+        if self._open:
+            with contextlib.suppress(OSError, ValueError):
+                self._pump(near, far)
         self._drop(pair)
 
     def _pump(self, near: socket.socket, far: socket.socket) -> None:
