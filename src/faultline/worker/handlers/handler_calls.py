@@ -55,7 +55,8 @@ class HandlerCalls:
         if inspect.iscoroutine(returned):
             returned.close()
             raise ConfigError(
-                f"middleware around task {job.task} returned a coroutine: write `return await call()`"
+                f"task {job.task}, or middleware around it, returned a coroutine that was never awaited: "
+                "write `return await call()`"
             )
         return committed.rest(returned)
 
