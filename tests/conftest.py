@@ -1,4 +1,4 @@
-"""Fixtures for every test: one server for the run, one migrated template, a fresh copy of it for each test.
+"""Fixtures for every test: one server for the run, one migrated template, a database equal to it a test.
 
 Set FAULTLINE_TEST_DSN to run on a server of your own (its role must be allowed to create databases), or
 FAULTLINE_PG_BIN to have the embedded server made from other binaries. FAULTLINE_TEST_TEMPLATE names a
@@ -13,32 +13,28 @@ import secrets
 import shutil
 import signal
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from zlib import crc32
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
-from psycopg.sql import SQL, Identifier
 
-from faultline.embedded import EmbeddedServer
 from faultline.store.pool import Store
 from scripts import tools
-from tests import warm_pacemakers
-from tests.support import Clock
+from tests import warm_processes
+from tests.recycled_databases import Preparation, RecycledDatabases
+from tests.servers import BorrowedServer, OwnServer, Server, make_once
+from tests.support import Clock, install_clock
 
 tools.add_to_path()  # before test modules are read: they ask what there is
 
 MEMORY_WANTED = 2 * 1024**3
 NOTHING_RUNS_IN = ("sql", "promises", "audit")
 """Folders whose tests start no worker and no watchdog: nothing there waits for the database's clock."""
-LEAVE_SECONDS_MAX = 5.0
 OUR_LOGGERS = ("faultline", "faultline.events", "faultline.worker", "faultline.watchdog")
-THROW_OUT = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = %s"
 
 
 def pytest_configure() -> None:
@@ -73,7 +69,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_setup() -> None:
-    warm_pacemakers.install()
+    warm_processes.install()
 
 
 def pytest_report_header() -> str | None:
@@ -95,67 +91,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: files[item.nodeid.partition("::")[0]])
     elif "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: crc32(item.nodeid.partition("::")[0].encode()))
-
-
-class Server(Protocol):
-    """What tests ask of a server, ours or borrowed."""
-
-    def dsn(self, database: str = ...) -> str: ...
-    def create_database(self, name: str, template: str | None = None) -> None: ...
-    def drop_database(self, name: str) -> None: ...
-
-
-class Databases:
-    """Databases come and go over one connection that is kept: a new one for each would cost as much again."""
-
-    _kept: psycopg.Connection[Any] | None = None
-
-    def dsn(self, database: str = "") -> str:
-        raise NotImplementedError
-
-    def create_database(self, name: str, template: str | None = None) -> None:
-        # Files are copied in a third of the time that writing them all to the log takes.
-        statement = "create database {} template {} strategy file_copy"
-        source = Identifier(template or "template1")
-        self._conn.execute(SQL(statement).format(Identifier(name), source))
-
-    def drop_database(self, name: str) -> None:
-        """Drop a database once its sessions are closed: PostgreSQL looks again only every 100 ms."""
-        give_up_at = time.monotonic() + LEAVE_SECONDS_MAX
-        while self._conn.execute(THROW_OUT, [name]).fetchone() != (0,) and time.monotonic() < give_up_at:
-            time.sleep(0.002)
-        self._conn.execute(SQL("drop database if exists {} with (force)").format(Identifier(name)))
-
-    @property
-    def _conn(self) -> psycopg.Connection[Any]:
-        if self._kept is None:
-            self._kept = psycopg.connect(self.dsn(), autocommit=True)
-        return self._kept
-
-    def close(self) -> None:
-        if self._kept is not None:
-            self._kept.close()
-
-
-class BorrowedServer(Databases):
-    """A server that the tests do not run; they only make and drop databases of their own."""
-
-    def __init__(self, dsn: str) -> None:
-        self._dsn = dsn
-
-    def dsn(self, database: str = "") -> str:
-        return make_conninfo(self._dsn, dbname=database) if database else self._dsn
-
-
-class OwnServer(Databases, EmbeddedServer):
-    """A server of this run, shared by its processes."""
-
-    def dsn(self, database: str = "postgres") -> str:
-        return EmbeddedServer.dsn(self, database)
-
-    def close(self) -> None:
-        Databases.close(self)
-        EmbeddedServer.close(self)
 
 
 @pytest.fixture(autouse=True)
@@ -198,30 +133,43 @@ def template(server: Server, testrun_uid: str, worker_id: str) -> Iterator[str]:
         return
     borrowed = isinstance(server, BorrowedServer)
     name = f"faultline_template_{testrun_uid[:12]}" + (f"_{worker_id}" if borrowed else "")
-    with psycopg.connect(server.dsn(), autocommit=True) as conn:
-        # One process migrates, the others wait for it here; the lock goes with this connection.
-        conn.execute("select pg_advisory_lock(hashtext(%s))", [name])
-        if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
-            _make_template(server, conn, name)
+    make_once(server, name, None, _migrate)
     yield name
     if borrowed:
         server.drop_database(name)
 
 
-def _make_template(server: Server, conn: psycopg.Connection, name: str) -> None:
+def _migrate(dsn: str) -> None:
     from faultline.store.migrate import migrate
 
-    draft = f"{name}_draft"
-    server.drop_database(draft)
-    server.create_database(draft)
-    migrate(server.dsn(draft))
-    conn.execute(SQL("alter database {} rename to {}").format(Identifier(draft), Identifier(name)))
+    migrate(dsn)
+
+
+@pytest.fixture(scope="session")
+def recycled(server: Server, template: str) -> Iterator[RecycledDatabases]:
+    """The databases that tests of this process have used and left."""
+    with closing(RecycledDatabases(server, template)) as databases:
+        yield databases
 
 
 @pytest.fixture
-def database(server: Server, template: str) -> Iterator[str]:
+def prepared() -> tuple[Preparation, ...]:
+    """What this folder's tests find in their databases, beside our schema."""
+    return ()
+
+
+@pytest.fixture
+def database(
+    request: pytest.FixtureRequest,
+    server: Server,
+    recycled: RecycledDatabases,
+    prepared: tuple[Preparation, ...],
+) -> Iterator[str]:
     """The DSN of a database of this test's own, migrated and empty."""
-    yield from a_database(server, template)
+    if "clock" in request.fixturenames:
+        prepared = (*prepared, install_clock)
+    with recycled.lent(prepared) as name:
+        yield server.dsn(name)
 
 
 @pytest.fixture

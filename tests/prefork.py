@@ -22,7 +22,10 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-IMPORTED: Final = ("faultline.worker.heartbeat.pacemaker", "faultline.runtime.run_worker", "faultline.app")
+IMPORTED: Final = (
+    "faultline.worker.heartbeat.pacemaker", "faultline.worker.processes.child_main",
+    "faultline.runtime.run_worker", "faultline.app",
+)  # fmt: skip
 
 MESSAGE_BYTES_MAX: Final = 1 << 20
 FDS_MAX: Final = 4

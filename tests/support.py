@@ -140,6 +140,22 @@ def _rows(conn: psycopg.Connection[Any], table: str) -> list[str]:
     ]
 
 
+CLOCK = """
+create schema if not exists test_clock;
+create table if not exists test_clock.skew as
+select interval '0' as skew, clock_timestamp() as since, 1.0::float8 as pace;
+create or replace function faultline.now() returns timestamptz language sql volatile as
+$$ select since + (clock_timestamp() - since) * pace + skew from test_clock.skew $$;
+"""
+
+
+def install_clock(dsn: str) -> None:
+    """Make a database's clock one that can be moved, unless it is."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        if conn.execute("select to_regclass('test_clock.skew')").fetchone() == (None,):
+            conn.execute(CLOCK)
+
+
 class Clock:
     """The database's clock, to be moved: every connection to this database sees the same skew.
 
@@ -149,12 +165,8 @@ class Clock:
 
     def __init__(self, dsn: str, pace: float = 1.0) -> None:
         self._dsn = dsn
-        self._run(
-            "create schema test_clock;"
-            "create table test_clock.skew as select interval '0' as skew, clock_timestamp() as since;"
-            "create or replace function faultline.now() returns timestamptz language sql volatile"
-            f" as $$ select since + (clock_timestamp() - since) * {pace} + skew from test_clock.skew $$"
-        )
+        install_clock(dsn)
+        self._run("update test_clock.skew set pace = %s, since = clock_timestamp()", [pace])
 
     def advance(self, by: timedelta | None = None, **units: float) -> None:
         """Move on by a timedelta, or by its words: `clock.advance(minutes=1)`. Negative moves back."""

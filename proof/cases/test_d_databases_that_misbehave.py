@@ -16,7 +16,7 @@ from faultline.job import Job
 from faultline.store import calls
 from faultline.store.migrate import migrate
 from faultline.store.pool import Store
-from tests.conftest import Server
+from tests.servers import Server
 from tests.support import claim_one, enqueue, new_job, outcomes, state_of
 from tests.worker.harness import drain, eventually, execute, quick, rows, short, working
 

@@ -1,6 +1,6 @@
 """Mutants of the time that a job loses in its worker: to a late claim, or to a blocked loop."""
 
-from proof.mutants.mutant import Mutant, worker
+from proof.mutants.mutant import Mutant, Patch, worker
 
 HELD_UP = "tests/worker/test_held_up_jobs.py"
 
@@ -42,5 +42,10 @@ MUTANTS = (
         "a job fails by its timeout before its process has begun it", "G10",
         f"{HELD_UP}::test_a_job_that_a_neighbour_kept_from_its_work_costs_no_attempt",
         (worker("execution/executor", "attempt.handler, attempt.is_excused = HandlerState.IN_CHILD, True\n                outcome = await self.children", "attempt.handler = HandlerState.IN_CHILD\n                outcome = await self.children"),),
+    ),
+    Mutant(
+        "a process that stood still after its round reaps by it", "G10",
+        "tests/watchdog/test_announcing.py::test_a_process_that_stood_still_after_its_round_reaps_nothing_by_it",
+        (Patch("watchdog/chores.py", "if made.mine and self._is_stale(answered_at - asked_at):", "if False:"),),
     ),
 )  # fmt: skip

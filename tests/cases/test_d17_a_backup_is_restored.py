@@ -7,7 +7,8 @@ import pytest
 from faultline.errors import LeaseLost
 from faultline.store import calls
 from faultline.store.pool import Store
-from tests.conftest import Server, a_database
+from tests.conftest import a_database
+from tests.servers import Server
 from tests.support import claim_one, enqueue, outcomes
 
 

@@ -13,7 +13,7 @@ from faultline.lab.drills.registry import DRILLS
 from faultline.lab.drills.stage.drill_database import DrillDatabase, stage
 from faultline.lab.drills.stage.scene import Scene
 from faultline.lab.drills.view.trace import Trace
-from tests.conftest import Server
+from tests.servers import Server
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -88,20 +88,23 @@ async def peak_of(working: Awaitable[Any]) -> int:
     return max(most, memory()) - before
 
 
-GROWING: dict[str, Any] = {
-    "Jobs/SubmitMany": b"\x0a\x00" * 2_000_000,
-    "Workers/Start": b"\x3a\x00" * 2_000_000,
-    "Workers/Heartbeat": worker_pb2.HeartbeatRequest(beat=worker_pb2.Beat(leases=[{}] * 1_000_000)),
-    "Workers/Settle": worker_pb2.SettleRequest(results=worker_pb2.Results(items=[{}] * 1_000_000)),
-    "Workers/Figures": b"\x0a\x00" * 2_000_000,
+GROWING: dict[str, Callable[[], bytes]] = {
+    "Jobs/SubmitMany": lambda: b"\x0a\x00" * 2_000_000,
+    "Workers/Start": lambda: b"\x3a\x00" * 2_000_000,
+    "Workers/Heartbeat": lambda: worker_pb2.HeartbeatRequest(
+        beat=worker_pb2.Beat(leases=[{}] * 1_000_000)
+    ).SerializeToString(),
+    "Workers/Settle": lambda: worker_pb2.SettleRequest(
+        results=worker_pb2.Results(items=[{}] * 1_000_000)
+    ).SerializeToString(),
+    "Workers/Figures": lambda: b"\x0a\x00" * 2_000_000,
 }
 
 
 @pytest.mark.parametrize("name", GROWING)
 def test_a_message_that_would_grow_is_refused_before_it_is_parsed(served, name):
     """Two bytes of it are an item, of 85 times as many bytes once parsed."""
-    asked = GROWING[name]
-    raw = asked if isinstance(asked, bytes) else asked.SerializeToString()
+    raw = GROWING[name]()
 
     async def test(place):
         channel, method = place.channel(), f"/faultline.rpc.v1.{name}"

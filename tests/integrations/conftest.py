@@ -4,9 +4,9 @@ import os
 
 import django
 
-from tests.worker.conftest import store
+from tests.worker.conftest import prepared, store
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.integrations.django.settings")
 django.setup()
 
-__all__ = ["store"]
+__all__ = ["prepared", "store"]

@@ -20,9 +20,10 @@ from faultline.metrics.event_counter import EventCounter
 from faultline.metrics.prometheus import render
 from faultline.store import calls
 from faultline.store.pool import AsyncStore, Store
-from tests.conftest import Server, a_database
+from tests.conftest import a_database
 from tests.grpc.conftest import a_server, make_key
 from tests.metrics.bad_day import app, dies, doomed, fine, flaky, too_late
+from tests.servers import Server
 from tests.support import claim_one, enqueue
 from tests.worker.harness import InProcess, eventually, quick
 

@@ -8,12 +8,23 @@ import pytest
 
 from tests.promises.rewriting import shipped_source
 from tests.promises.sessions import Session
+from tests.recycled_databases import Preparation
+
+
+def with_effects(dsn: str) -> None:
+    """The user's own table."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("create table effects (note text)")
+
+
+@pytest.fixture
+def prepared(request: pytest.FixtureRequest) -> tuple[Preparation, ...]:
+    return (with_effects,) if "effects" in request.fixturenames else ()
 
 
 @pytest.fixture
 def effects(db: psycopg.Connection[Any]) -> Callable[[], int]:
-    """The user's own table, and how many rows it holds."""
-    db.execute("create table effects (note text)")
+    """How many rows the user's own table holds."""
     return lambda: db.execute("select count(*) from effects").fetchone()[0]
 
 

@@ -16,7 +16,7 @@ from faultline.job import Job
 from faultline.lease import Lease
 from faultline.store import calls
 from faultline.store.pool import Store
-from tests.conftest import Server
+from tests.servers import Server
 from tests.support import LEASE, NOW, SECOND, Clock, enqueue, new_job
 
 NAMES = ("charge", "x" * 200, "a name with spaces/and?signs")

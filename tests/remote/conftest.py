@@ -8,8 +8,9 @@ import pytest
 
 from faultline.store import calls
 from faultline.store.pool import Store
-from tests.conftest import Server, a_database
+from tests.conftest import a_database
 from tests.remote.harness import Served
+from tests.servers import Server
 from tests.worker.conftest import TABLES
 from tests.worker.harness import LEASE, execute
 

@@ -1,6 +1,7 @@
 """Announcing: one looks for jobs that came without a hint, so that idle workers need not; few stand by."""
 
 import asyncio
+import time
 from datetime import timedelta
 
 import psycopg
@@ -8,8 +9,8 @@ import pytest
 
 from faultline.store import calls
 from faultline.store.session import DbSession
-from faultline.watchdog.chores import LATE, STANDBY_TICKS, Announcing, Leading, Rounds
-from tests.support import claim_one, enqueue
+from faultline.watchdog.chores import LATE, SOONEST, STANDBY_TICKS, Announcing, Leading, Rounds
+from tests.support import claim_one, enqueue, outcomes
 from tests.worker.harness import eventually, rows
 
 TICK = timedelta(minutes=1)  # long, so that the time a test takes is nothing beside it
@@ -145,6 +146,31 @@ def test_who_stands_by_leaves_the_round_to_the_one_on_duty_until_it_is_late(data
         return turns
 
     assert alone(database, act) == [True, False, False, True, True, False]
+
+
+def test_a_process_that_stood_still_after_its_round_reaps_nothing_by_it(database, store):
+    """Its own jobs are about to be given back or renewed: the gap is noted first, and reaping stops."""
+    tick = timedelta(milliseconds=100)
+
+    async def act(line):
+        rounds, ask = Rounds(line, tick), line.run
+        await rounds()
+        job = enqueue(store)
+        claim_one(store, lease=timedelta(milliseconds=500))
+
+        async def stand_still(call):
+            answer = await ask(call)
+            time.sleep(0.8)  # noqa: ASYNC251 - the whole process, as a handler that blocks the loop does
+            return answer
+
+        line.run = stand_still
+        await asyncio.sleep(0.12)
+        again = await rounds()
+        line.run = ask
+        await rounds()
+        return again, outcomes(store, job)
+
+    assert alone(database, act) == (SOONEST, [])
 
 
 def test_who_stands_by_does_not_ask_to_lead(database, store):

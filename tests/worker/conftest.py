@@ -1,6 +1,7 @@
 """What tests of the worker need: a store, tables for effects, real workers, and a way that can be cut."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from faultline.store import calls
 from faultline.store.pool import Store
+from tests.recycled_databases import Preparation
 from tests.support_proxy import Proxy
 from tests.worker.harness import LEASE, RealWorker, execute
 
@@ -17,14 +19,23 @@ TABLES = (
 )
 
 
+def with_effects(dsn: str) -> None:
+    """Tables for effects, and a hold-fire that is as short as the leases of these tests."""
+    with closing(Store(dsn)) as store:
+        store.run(calls.configure(default_lease=LEASE / 2))
+    execute(dsn, ";".join(TABLES.format(name) for name in ("effects", "notes")))
+
+
+@pytest.fixture
+def prepared() -> tuple[Preparation, ...]:
+    return (with_effects,)
+
+
 @pytest.fixture
 def store(database: str) -> Iterator[Store]:
-    """A store on this test's database, whose hold-fire is as short as the leases of these tests."""
-    store = Store(database)
-    store.run(calls.configure(default_lease=LEASE / 2))
-    execute(database, ";".join(TABLES.format(name) for name in ("effects", "notes")))
-    yield store
-    store.close()
+    """A store on this test's database."""
+    with closing(Store(database)) as store:
+        yield store
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from faultline.retry import Constant, Retry, bury, ignore
 from faultline.store import calls
 from faultline.store.pool import Store
 from faultline.task import TaskSpec, spec_of
-from tests.conftest import Server
+from tests.servers import Server
 from tests.support import enqueue
 from tests.worker.harness import LEASE, drain
 

@@ -16,7 +16,8 @@ from faultline.store.pool import Store
 from faultline.task import TaskSpec, spec_of
 from faultline.watchdog import unknown_tasks
 from faultline.worker.claiming import known_tasks
-from tests.conftest import Server, a_database
+from tests.conftest import a_database
+from tests.servers import Server
 from tests.support import enqueue, new_job, outcomes, state_of
 from tests.worker.harness import eventually, rows, working
 

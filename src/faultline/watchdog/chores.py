@@ -43,6 +43,12 @@ STANDBY_TICKS = 1.8
 With LATE, a gap ends before all would hold fire: that is three times the period given to `round`.
 """
 
+STALE_TICKS = 2.0
+"""Ticks after which a round that was won is too old to reap by.
+
+This process stood still meanwhile, and its round knows nothing of the gap.
+"""
+
 NEGLECTED_LOOKS = 10
 """The number of late rounds in a row after which a standby reaps.
 
@@ -77,6 +83,7 @@ class Rounds:
         self._walk_at = 0.0
         self._neglected = 0
         self._expects = False
+        self._is_asked_again = False
         self._steps = Steps()
 
     async def __call__(self) -> float | None:
@@ -89,7 +96,10 @@ class Rounds:
         self._neglected = looks + 1 if made.neglected else 0
         # The one on duty that comes early, for an expected job, keeps the duty though the round is not due.
         self.on_duty = made.mine or (self.on_duty and self._expects)
-        self._steps.look(made, asked_at, steady())
+        answered_at = steady()
+        self._steps.look(made, asked_at, answered_at)
+        if made.mine and self._is_stale(answered_at - asked_at):
+            return SOONEST
         if made.mine or self._neglected >= NEGLECTED_LOOKS:
             failpoint("round.won")
             began = time.monotonic()
@@ -102,6 +112,11 @@ class Rounds:
         next_due = await self.line.run(calls.next_due())
         self._expects = next_due is not None and next_due < tick
         return tick if next_due is None else min(tick, max(next_due, SOONEST))
+
+    def _is_stale(self, waited: float) -> bool:
+        """Whether to make another round first. Of two in a row the second counts: a slow server must reap."""
+        self._is_asked_again = not self._is_asked_again and waited > self.tick.total_seconds() * STALE_TICKS
+        return self._is_asked_again
 
     async def _walk(self) -> None:
         began = time.monotonic()

@@ -23,14 +23,7 @@ class ChildProcess:
         self.line, theirs = socket.socketpair()
         with theirs:
             try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "faultline.worker.processes.child_main", str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    # A group of its own: the handler's own processes are killed with it, and Ctrl-C at a
-                    # terminal reaches the worker alone.
-                    start_new_session=True,
-                )
+                self._process = start_child(theirs.fileno())
             except BaseException:
                 self.line.close()
                 raise
@@ -59,6 +52,18 @@ class ChildProcess:
         while self.exit_code is None and time.monotonic() < give_up_at:  # noqa: ASYNC110 - no event comes
             await asyncio.sleep(0.005)
         return self.exit_code is not None
+
+
+def start_child(fd: int) -> "subprocess.Popen[bytes]":
+    """Start one, which hears the rest over the line with this number."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "faultline.worker.processes.child_main", str(fd)],
+        stdin=subprocess.DEVNULL,
+        pass_fds=[fd],
+        # A group of its own: the handler's own processes are killed with it, and Ctrl-C at a terminal
+        # reaches the worker alone.
+        start_new_session=True,
+    )
 
 
 def described(exit_code: int, out_of_memory: bool = False) -> str:
