@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from faultline.outcome import Cancel, Dead, Snooze
     from faultline.retry import Constant, Exponential, Retry, RetryPolicy, bury, ignore
     from faultline.store.lent import SyncTransaction, Transaction
+    from faultline.unique import Unique
 
 __all__ = [
     "AlreadySettled",
@@ -91,6 +92,7 @@ __all__ = [
     "TransactionEnded",
     "TransactionOpen",
     "TransactionProvider",
+    "Unique",
     "WaitTimeout",
     "WorkerConfig",
     "WrongState",
@@ -116,6 +118,7 @@ _HOMES = {
     "faultline.outcome": "Cancel Dead Snooze",
     "faultline.retry": "Constant Exponential Retry RetryPolicy bury ignore",
     "faultline.store.lent": "SyncTransaction Transaction",
+    "faultline.unique": "Unique",
 }
 
 if not TYPE_CHECKING:  # to a type checker it would say that every name is there

@@ -87,6 +87,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     retry: str | None = None
     key: str | None = None
     key_for: timedelta | None = None
+    key_rule: str | None = None
+    """What becomes of it where its key names a job already; `Unique` makes the rules."""
     trace: str | None = None
     """The trace context of the enqueue: a W3C traceparent, and after a blank its tracestate, if any."""
 

@@ -22,6 +22,7 @@ from faultline.extensions import AppExtensions, Injection, injection_of
 from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy, rules_of
 from faultline.text.suggest import close_to
+from faultline.unique import Unique
 
 MAX_ATTEMPTS: Final = 10
 MAX_CRASHES: Final = 3
@@ -60,6 +61,10 @@ class TaskSpec:
     """The handler needs `job.complete`: a worker without a DSN that serves its queue refuses to start.
 
     A name, such as "django", has the handler run inside the transaction that is provided by this name."""
+    unique: Unique | None = None
+    """Which other job of the same key counts as this one, unless `using` names a key or another rule."""
+    parameters: Mapping[str, inspect.Parameter] = field(default_factory=dict, compare=False, repr=False)
+    """The arguments of a job, by name."""
     injection: Injection | None = None
     """What the worker adds to a call, beside `job`; None: nothing."""
     extensions: AppExtensions = field(default_factory=AppExtensions, compare=False, repr=False)
@@ -109,6 +114,7 @@ def spec_of(
     run: Run | None = None,
     transaction: bool | str = False,
     forbid_unknown: bool = True,
+    unique: Unique | None = None,
     extensions: AppExtensions | None = None,
 ) -> TaskSpec:
     """Read a handler's signature and check its options.
@@ -142,9 +148,19 @@ def spec_of(
         lease_for=lease_for,
         run=run,
         transaction=transaction,
+        unique=_checked_unique(unique, chosen),
+        parameters=arguments,
         injection=injection,
         extensions=around,
     )
+
+
+def _checked_unique(unique: Unique | None, task: str) -> Unique | None:
+    if unique is not None and not isinstance(unique, Unique):
+        raise ConfigError(
+            f"task {task}: unique is a Unique, such as Unique.while_queued(); got {unique!r:.60}"
+        )
+    return unique
 
 
 def _own_name(handler: Callable[..., Any]) -> str:

@@ -159,3 +159,11 @@ def test_bad_input_exits_with_2_says_what_is_wrong_and_changes_no_row(on, databa
     assert said in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
     assert row_counts(database) == before
+
+
+def test_a_key_rule_is_told_by_name(on):
+    asked = ("enqueue", "sync", "--key", "tenant-7", "--key-rule")
+    on(*asked, "while_queued")
+
+    assert "was there already" in on(*asked, "while_queued").stdout
+    assert "is not one of" in on(*asked, "sometimes").stderr

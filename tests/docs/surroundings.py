@@ -43,6 +43,10 @@ async def charge(job: Job, order_id: int) -> str:
     return f"order {order_id} in job {job.id}"
 
 
+@app.task
+def rebuild(tenant: int, reason: str = "") -> None: ...
+
+
 def too_early(order_id: int) -> bool:
     return False
 

@@ -280,3 +280,16 @@ def test_a_job_has_one_path(admin, submit, form, end):
 
     assert answer.status_code == 422, answer.text
     assert admin.get(f"{JOBS}/{job_id}{end}").status_code == 200
+
+
+def test_a_key_rule_says_what_a_second_submit_changes(admin, queue, store):
+    asked = {"task": "sync", "queue": queue, "key": "tenant-7", "key_rule": "replace"}
+    first = admin.post(JOBS, json={**asked, "args": {"n": 1}})
+    second = admin.post(JOBS, json={**asked, "args": {"n": 2}})
+    wrong = admin.post(JOBS, json={**asked, "key_rule": "sometimes"})
+    without = admin.post(JOBS, json={"task": "sync", "queue": queue, "key_rule": "replace"})
+
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert second.json() == {"id": first.json()["id"], "new": False}
+    assert store.run(calls.get(first.json()["id"])).args == {"n": 2}
+    assert (wrong.status_code, without.status_code) == (422, 422)

@@ -20,6 +20,7 @@ from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy
 from faultline.task import Registry, Run, spec_of
 from faultline.text.suggest import did_you_mean
+from faultline.unique import Unique
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -84,6 +85,7 @@ class TaskDecorator:
         run: Run | None = None,
         transaction: bool | str = False,
         forbid_unknown: bool = True,
+        unique: Unique | None = None,
     ) -> "TaskDecorator": ...
 
     def __call__(self, *handler: Any, **options: Any) -> Any:

@@ -16,6 +16,7 @@ from faultline.store.rows import (
     GroupRole,
     HeartbeatResult,
     KeyInfo,
+    MadeJob,
     MetricRow,
     Outline,
     QueueInfo,
@@ -60,6 +61,15 @@ def ids(rows: list[Row]) -> list[int]:
 def made(rows: list[Row]) -> list[tuple[int, bool]]:
     """The ids of enqueued jobs, and whether each job is new: a key may name an older one."""
     return [(row[0], row[1]) for row in rows]
+
+
+def made_one(rows: list[Row]) -> MadeJob:
+    return MadeJob(*rows[0])
+
+
+def made_new(rows: list[Row]) -> MadeJob:
+    """The answer of `enqueue` for a job without a key, which is always new."""
+    return MadeJob(rows[0][0], True)
 
 
 def enqueued(rows: list[Row]) -> list[EnqueuedRow]:

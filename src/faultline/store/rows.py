@@ -74,6 +74,13 @@ class EnqueuedRow(NamedTuple):
         return self.state == "made"
 
 
+class MadeJob(NamedTuple):
+    """The job of an enqueue, and whether it is new: a key may name an older one."""
+
+    id: int
+    is_new: bool
+
+
 class Reaped(NamedTuple):
     """An expired lease, and whether its job is dead now."""
 

@@ -13,6 +13,7 @@ from faultline.lease import Lease
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.task import MAX_ATTEMPTS
 from faultline.telemetry.tracing import context_of
+from faultline.unique import check_key_rule
 
 MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -118,6 +119,7 @@ def new_job(asked: client_pb2.NewJob, place: str = "") -> NewJob:
         retry=_rules(asked, place),
         key=bounds.check_key(asked.key) if asked.HasField("key") else None,
         key_for=_span_of(asked, "key_for_ms", place),
+        key_rule=check_key_rule(asked.key_rule) if asked.key_rule else None,
         trace=trace_in(asked.trace),
     )
 

@@ -13,6 +13,7 @@ from faultline.errors import BadName, InputError, OutOfBounds
 from faultline.job import NewJob
 from faultline.server.problems import MALFORMED, RequestRefused
 from faultline.task import MAX_ATTEMPTS
+from faultline.unique import KeyRule
 
 _NO_ARGS: Final = Raw(b"{}")
 _NAME: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
@@ -43,6 +44,7 @@ class Submission(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
     timeout_seconds: RunTime | None = None
     key: Key | None = None
     key_seconds: Wait | None = None
+    key_rule: KeyRule | None = None
 
     def new_job(self, header_key: str | None = None, place: str = "") -> NewJob:
         """The job of the request, with the checks of every other API."""
@@ -57,7 +59,7 @@ class Submission(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
             task=self.task, args=args.decode(), queue=self.queue, priority=self.priority, run_at=self.run_at,
             delay=_span(self.delay_seconds), max_attempts=self.max_attempts,
             lease_for=_span(self.lease_seconds), timeout=_span(self.timeout_seconds),
-            key=self._key(header_key), key_for=_span(self.key_seconds),
+            key=self._key(header_key), key_for=_span(self.key_seconds), key_rule=self.key_rule,
         )  # fmt: skip
 
     def _key(self, header_key: str | None) -> str | None:

@@ -2,6 +2,7 @@
 --
 --   select faultline.enqueue('send_receipt', '{"order": 17}');
 --   select faultline.enqueue('send_receipt', '{"order": 17}', queue => 'mail', delay => '5 minutes', key => 'order-17');
+--   select faultline.enqueue('sync', '{"tenant": 7}', key => 'tenant-7', key_rule => 'while_queued');
 create function faultline.enqueue(
   task          faultline.task_name,
   args          faultline.document default '{}',
@@ -15,7 +16,8 @@ create function faultline.enqueue(
   retry         faultline.document default null,
   key           faultline.key_name default null,
   key_for       interval default interval '1 day',
-  trace         faultline.trace_context default null)
+  trace         faultline.trace_context default null,
+  key_rule      faultline.key_rule default null)
 returns bigint
 language plpgsql
 security definer
@@ -26,13 +28,13 @@ declare
   line      int;
   key_seed  bytea;
 begin
-  if key is not null or run_at is not null or delay is not null then
+  if key is not null or run_at is not null or delay is not null or key_rule is not null then
     return (array(select made.id from faultline.enqueue_many(
       task => enqueue.task, args => array[faultline.text_of(enqueue.args)], queue => enqueue.queue, priority => enqueue.priority,
       run_at => enqueue.run_at, delay => enqueue.delay, max_attempts => enqueue.max_attempts,
       lease_for => enqueue.lease_for, timeout => enqueue.timeout, retry => enqueue.retry,
       keys => case when enqueue.key is not null then array[enqueue.key::text] end, key_for => enqueue.key_for,
-      trace => enqueue.trace) as made))[1];
+      trace => enqueue.trace, key_rule => enqueue.key_rule) as made))[1];
   end if;
 
   perform faultline.text_of(enqueue.retry)::faultline.retry_text where enqueue.retry is not null;

@@ -12,7 +12,8 @@ create function faultline.enqueue_many(
   retry         faultline.document default null,
   keys          text[] default null,
   key_for       interval default interval '1 day',
-  trace         faultline.trace_context default null)   -- the same for all jobs
+  trace         faultline.trace_context default null,   -- the same for all jobs
+  key_rule      faultline.key_rule default null)
 returns table (id bigint, is_new boolean)
 language plpgsql
 security definer
@@ -29,11 +30,12 @@ begin
   perform faultline.check_server();
   lane := faultline.lane_of(enqueue_many.queue, enqueue_many.priority);
   perform faultline.text_of(enqueue_many.retry)::faultline.retry_text where enqueue_many.retry is not null;
-  if keys is not null then
+  if keys is not null or key_rule is not null then
     return query select made.id, made.is_new from faultline.enqueue_keyed(
       enqueue_many.task, enqueue_many.args, enqueue_many.queue, lane, due_at, moment, enqueue_many.max_attempts,
-      enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, enqueue_many.keys, enqueue_many.key_for,
-      enqueue_many.trace) as made;
+      enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry,
+      coalesce(enqueue_many.keys, array_fill(null::text, array[cardinality(enqueue_many.args)])), enqueue_many.key_for,
+      enqueue_many.trace, enqueue_many.key_rule) as made;
   elsif due_at is null or due_at <= moment then
     return query
     insert into faultline.active (id, pos, created_at, lane, args, new_columns)

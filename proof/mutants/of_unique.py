@@ -1,0 +1,79 @@
+"""Mutants of unique jobs, of jobs that expire, of full queues, of batches and of ageing."""
+
+from proof.mutants.mutant import Mutant, Patch, sql
+
+RULES = "tests/sql/test_key_rules.py"
+MODEL = "tests/sql/test_key_rules_model.py::test_random_uses_do_what_the_reference_says"
+
+MUTANTS = (
+    Mutant(
+        "the job that is found is not locked", "G11",
+        f"{RULES}::test_what_a_producer_has_not_committed_is_not_claimed_past",
+        (sql(
+            "take_queued", "where job.id = held.job_id and job.claim is null\n      for share skip locked;",
+            "where job.id = held.job_id and job.claim is null;",
+        ),),
+    ),
+    Mutant(
+        "a running job counts as queued", "G11", f"{RULES}::test_a_running_job_does_not_count_and_keeps_its_args",
+        (sql("take_queued", "where job.id = held.job_id and job.claim is null", "where job.id = held.job_id"),),
+    ),
+    Mutant(
+        "a leased job is replaced", "G11", f"{RULES}::test_a_running_job_does_not_count_and_keeps_its_args",
+        (sql("replace_args", "and job.claim is null and job.token = 0", ""),),
+    ),
+    Mutant(
+        "a job that waits for its retry is replaced", "G11",
+        f"{RULES}::test_a_job_that_waits_for_its_retry_is_queued_but_is_not_replaced",
+        (sql(
+            "replace_args", "where job.id = replace_args.job_id and job.token = 0\n  for",
+            "where job.id = replace_args.job_id\n  for",
+        ),),
+    ),
+    Mutant(
+        "a replaced job keeps its old args", "G11",
+        f"{RULES}::test_a_debounced_job_that_is_due_gets_the_newest_args_and_stays_due",
+        (sql("replace_args", "update faultline.active as job set args = replace_args.args", "update faultline.active as job set args = job.args"),),
+    ),
+    Mutant(
+        "an enqueue debounces for ever", "G11",
+        f"{RULES}::test_a_debounced_job_begins_when_it_is_quiet_or_at_the_latest_moment",
+        (sql("replace_args", "least(replace_args.due_at, job.created_at + longest)", "replace_args.due_at"),),
+    ),
+    Mutant(
+        "the key stays with the job that ended", "G11", MODEL,
+        (sql("take_queued", "set job_id = take_queued.job_id, until", "set until"),),
+    ),
+    Mutant(
+        "a throttled key is free when its job ends", "G11",
+        f"{RULES}::test_a_throttle_counts_from_the_end_of_the_last_job",
+        (sql("take_key_by_rule", "case when rule = 'while_unfinished' then interval '0' else key_for end", "interval '0'"),),
+    ),
+    Mutant(
+        "a key with a rule is given to any task", "G11", f"{RULES}::test_a_key_of_another_task_is_refused",
+        (sql("take_queued", "if held.request <> take_queued.request then", "if false then"),),
+    ),
+    Mutant(
+        "jobs of one call do not see each other", "G11",
+        f"{RULES}::test_of_several_in_one_call_one_is_made_and_the_last_replaces",
+        (sql("take_queued", "if held.job_id = any (siblings) then", "if false then"),),
+    ),
+    Mutant(
+        "a batch of successes waits for the producer of a key", "G10",
+        f"{RULES}::test_settling_waits_for_no_producer_of_the_key",
+        (sql("complete_many", "\n      and position('/' in named.scope) = 0;", ";"),),
+    ),
+    Mutant(
+        "prune forgets the key of a job that waits", "G11",
+        f"{RULES}::test_prune_keeps_the_key_of_a_job_that_waits_and_drops_it_afterwards",
+        (
+            sql("prune", "      and not exists (select from faultline.later as job where job.id = named.job_id)\n", ""),
+            sql("prune", "set until = moment + interval '1 hour' from living", "set until = named.until from living"),
+        ),
+    ),
+    Mutant(
+        "an argument that is left out is not its default", "G11",
+        "tests/client/test_unique.py::test_an_argument_that_is_left_out_counts_as_its_default",
+        (Patch("unique.py", "given = defaults | json.loads(args)", "given = dict.fromkeys(names) | json.loads(args)"),),
+    ),
+)  # fmt: skip
