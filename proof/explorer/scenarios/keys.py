@@ -74,8 +74,8 @@ SCENARIOS = (
     ),
     Scenario(
         "enqueue while queued against a claim",
-        "two producers enqueue a key that is unique while queued, one of them in an open transaction, while a "
-        "worker claims and completes the job that waits; a claim of each producer's job follows its commit",
+        "two producers enqueue a key that is unique while queued, one in an open transaction, while a worker "
+        "claims and completes the job that waits; a claim of each producer's job follows its commit",
         {
             "E": does_together(enqueue_queued("E", "k")),
             "F": does(enqueue_queued("F", "k")),
