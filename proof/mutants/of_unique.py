@@ -3,6 +3,7 @@
 from proof.mutants.mutant import Mutant, Patch, sql
 
 RULES = "tests/sql/test_key_rules.py"
+EXPIRY = "tests/sql/test_expire.py"
 MODEL = "tests/sql/test_key_rules_model.py::test_random_uses_do_what_the_reference_says"
 
 MUTANTS = (
@@ -10,8 +11,8 @@ MUTANTS = (
         "the job that is found is not locked", "G11",
         f"{RULES}::test_what_a_producer_has_not_committed_is_not_claimed_past",
         (sql(
-            "take_queued", "where job.id = held.job_id and job.claim is null\n      for share skip locked;",
-            "where job.id = held.job_id and job.claim is null;",
+            "take_queued", "and job.claim is null\n        and (job.expires_at is null or job.expires_at > moment)\n      for share skip locked;",
+            "and job.claim is null;",
         ),),
     ),
     Mutant(
@@ -20,14 +21,14 @@ MUTANTS = (
     ),
     Mutant(
         "a leased job is replaced", "G11", f"{RULES}::test_a_running_job_does_not_count_and_keeps_its_args",
-        (sql("replace_args", "and job.claim is null and job.token = 0", ""),),
+        (sql("replace_args", "and job.claim is null and job.token = 0\n", "\n"),),
     ),
     Mutant(
         "a job that waits for its retry is replaced", "G11",
         f"{RULES}::test_a_job_that_waits_for_its_retry_is_queued_but_is_not_replaced",
         (sql(
-            "replace_args", "where job.id = replace_args.job_id and job.token = 0\n  for",
-            "where job.id = replace_args.job_id\n  for",
+            "replace_args", "where job.id = replace_args.job_id and job.token = 0\n",
+            "where job.id = replace_args.job_id\n",
         ),),
     ),
     Mutant(
@@ -75,5 +76,45 @@ MUTANTS = (
         "an argument that is left out is not its default", "G11",
         "tests/client/test_unique.py::test_an_argument_that_is_left_out_counts_as_its_default",
         (Patch("unique.py", "given = defaults | json.loads(args)", "given = dict.fromkeys(names) | json.loads(args)"),),
+    ),
+    Mutant(
+        "a job is claimed past its expiry", "G13", f"{EXPIRY}::test_a_job_that_is_late_is_never_claimed_and_ends_as_cancelled",
+        (
+            sql("claim", "        and (job.expires_at is null or job.expires_at > moment)\n        and", "        and"),
+            sql("claim", "\n    and (job.expires_at is null or job.expires_at > moment)   -- once more", "   -- once more"),
+        ),
+    ),
+    Mutant(
+        "late jobs are picked and then left", "G13", f"{EXPIRY}::test_late_jobs_in_front_hold_up_no_other",
+        (sql("claim", "        and (job.expires_at is null or job.expires_at > moment)\n        and", "        and"),),
+    ),
+    Mutant(
+        "a running job is ended as expired", "G2", f"{EXPIRY}::test_until_its_time_it_is_claimed_and_then_runs_past_it",
+        (sql("expire", "where job.expires_at <= moment and job.claim is null", "where job.expires_at <= moment"),),
+    ),
+    Mutant(
+        "a job that was put off expires after it began", "G13", f"{EXPIRY}::test_a_job_that_was_claimed_once_expires_no_more",
+        (sql("give_back", "held.expires_at := case when give_back.unknown_task then held.expires_at end;", ""),),
+    ),
+    Mutant(
+        "a scheduled job forgets that it expires", "G13", f"{EXPIRY}::test_a_scheduled_job_that_is_retried_now_still_expires",
+        (sql("fetch_later", "  return job;", "  job.expires_at := null;\n  return job;"),),
+    ),
+    Mutant(
+        "a sweep waits for a locked job", "G10", f"{EXPIRY}::test_a_sweep_has_a_bound_and_skips_what_is_held",
+        (sql("expire", "    for no key update skip locked);", "    for no key update);"),),
+        red_by=("LockNotAvailable",),
+    ),
+    Mutant(
+        "an expired job keeps its key", "G11", f"{EXPIRY}::test_the_key_of_an_expired_job_lapses_as_of_any_other",
+        (sql("expire", "    where ended.key is not null\n", "    where false\n"),),
+    ),
+    Mutant(
+        "an expired job counts as queued", "G11", f"{EXPIRY}::test_an_expired_job_does_not_count_as_queued",
+        (sql("take_queued", "job.claim is null\n        and (job.expires_at is null or job.expires_at > moment)", "job.claim is null"),),
+    ),
+    Mutant(
+        "a round ends no job that expired", "G13", "tests/watchdog/test_rounds.py::test_a_job_that_no_worker_claims_in_time_is_ended_and_told",
+        (Patch("watchdog/chores.py", '            await _alone("expire", expire(self.line))\n', ""),),
     ),
 )  # fmt: skip

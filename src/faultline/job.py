@@ -89,6 +89,9 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     key_for: timedelta | None = None
     key_rule: str | None = None
     """What becomes of it where its key names a job already; `Unique` makes the rules."""
+    expires_at: datetime | None = None
+    """Without a claim by this moment it ends as cancelled; or `expires_in`, from the enqueue on."""
+    expires_in: timedelta | None = None
     trace: str | None = None
     """The trace context of the enqueue: a W3C traceparent, and after a blank its tracestate, if any."""
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 from faultline.args import ArgsCodec
 from faultline.args.signature import parameters_of
 from faultline.bounds import (
+    check_expires_in,
     check_lease_for,
     check_max_attempts,
     check_max_crashes,
@@ -63,6 +64,8 @@ class TaskSpec:
     A name, such as "django", has the handler run inside the transaction that is provided by this name."""
     unique: Unique | None = None
     """Which other job of the same key counts as this one, unless `using` names a key or another rule."""
+    expires_in: timedelta | None = None
+    """How long a job may wait for its first claim."""
     parameters: Mapping[str, inspect.Parameter] = field(default_factory=dict, compare=False, repr=False)
     """The arguments of a job, by name."""
     injection: Injection | None = None
@@ -115,6 +118,7 @@ def spec_of(
     transaction: bool | str = False,
     forbid_unknown: bool = True,
     unique: Unique | None = None,
+    expires_in: timedelta | None = None,
     extensions: AppExtensions | None = None,
 ) -> TaskSpec:
     """Read a handler's signature and check its options.
@@ -149,6 +153,7 @@ def spec_of(
         run=run,
         transaction=transaction,
         unique=_checked_unique(unique, chosen),
+        expires_in=None if expires_in is None else check_expires_in(expires_in),
         parameters=arguments,
         injection=injection,
         extensions=around,

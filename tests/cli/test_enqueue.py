@@ -167,3 +167,10 @@ def test_a_key_rule_is_told_by_name(on):
 
     assert "was there already" in on(*asked, "while_queued").stdout
     assert "is not one of" in on(*asked, "sometimes").stderr
+
+
+def test_a_job_may_expire(on, db):
+    on("enqueue", "remind", "--expires-in", "5m")
+
+    (left,) = db.execute("select expires_at - created_at from faultline.active").fetchone()
+    assert str(left) == "0:05:00"

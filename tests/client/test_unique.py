@@ -145,6 +145,23 @@ def test_what_cannot_be_is_refused_before_anything_is_sent(sync, act, error, say
         act(sync)
 
 
+def test_a_job_says_how_long_it_may_wait(app):
+    @app.task(expires_in=MINUTE)
+    def remind(name: str) -> None: ...
+
+    moment = datetime.now(UTC) + MINUTE
+    assert remind.new("Ada").expires_in == MINUTE
+    assert remind.using(expires_in=MINUTE / 2).new("Ada").expires_in == MINUTE / 2
+    later = remind.using(expires_at=moment).new("Ada")
+    assert (later.expires_at, later.expires_in) == (moment, None)
+    with pytest.raises(InputError, match="one of them"):
+        remind.using(expires_at=moment, expires_in=MINUTE)
+    with pytest.raises(OutOfBounds, match="time zone"):
+        remind.using(expires_at=moment.replace(tzinfo=None))
+    with pytest.raises(OutOfBounds, match="expires_in goes from"):
+        app.task(name="never", expires_in=MINUTE * 0)(lambda name: None)
+
+
 def test_a_task_whose_rule_names_no_argument_of_it_is_refused_where_it_is_defined(app):
     with pytest.raises(BadName, match="no argument 'order'"):
 

@@ -198,3 +198,18 @@ def test_a_key_rule_says_which_job_counts_and_the_answer_whether_it_is_new(serve
         assert (code, problem.code) == (Code.INVALID_ARGUMENT, "out_of_bounds")
 
     served(test)
+
+
+def test_a_job_may_expire(served):
+    async def test(place):
+        way = place.place()
+        job_id = await way.submit(task="remind", expires_in_ms=1)
+        await asyncio.sleep(0.01)
+        await place.store.run(calls.expire())
+        assert (await way.info(job_id)).state == "cancelled"
+        code, problem = await _refused(
+            way.submit(task="t", expires_in_ms=5, expires_at_us=4_000_000_000_000_000)
+        )
+        assert (code, problem.code) == (Code.INVALID_ARGUMENT, "out_of_bounds")
+
+    served(test)

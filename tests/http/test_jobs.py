@@ -293,3 +293,17 @@ def test_a_key_rule_says_what_a_second_submit_changes(admin, queue, store):
     assert second.json() == {"id": first.json()["id"], "new": False}
     assert store.run(calls.get(first.json()["id"])).args == {"n": 2}
     assert (wrong.status_code, without.status_code) == (422, 422)
+
+
+def test_a_job_that_expires_is_submitted_and_one_that_never_could_start_is_refused(
+    admin, queue, store, clock
+):
+    asked = {"task": "remind", "queue": queue}
+    job_id = admin.post(JOBS, json={**asked, "expires_seconds": 60}).json()["id"]
+    never = admin.post(JOBS, json={**asked, "expires_seconds": 60, "delay_seconds": 60})
+    both = admin.post(JOBS, json={**asked, "expires_seconds": 60, "expires_at": "2090-01-01T00:00:00Z"})
+    clock.advance(seconds=61)
+    store.run(calls.expire())
+
+    assert (never.status_code, both.status_code) == (422, 422)
+    assert store.run(calls.get(job_id)).error == "expired before it started"

@@ -56,6 +56,19 @@ def test_a_job_whose_last_attempt_crashed_is_dead(store, guard):
     assert "lease expired" in store.run(calls.get(job)).error
 
 
+def test_a_job_that_no_worker_claims_in_time_is_ended_and_told(store, guard):
+    heard: list[dict[str, Any]] = []
+    stop = listen(lambda name, facts: heard.append(facts) if name == "job_expired" else None)
+    job = enqueue(store, expires_in=timedelta(milliseconds=300))
+    guard()
+
+    eventually(lambda: state_of(store, job) == "cancelled")
+    eventually(lambda: heard)
+    stop()
+
+    assert heard == [{"job_id": job, "task": "test_task", "queue": "default"}]
+
+
 def test_a_scheduled_job_is_lined_up_when_its_moment_comes(database, store, guard):
     job = enqueue(store, delay=timedelta(seconds=1))
     guard(tick=timedelta(seconds=1))

@@ -26,6 +26,7 @@ R = TypeVar("R")
 _OPTIONS_ELSEWHERE: Final = {
     "eta": "run_at", "countdown": "delay", "retries": "max_attempts", "max_retries": "max_attempts",
     "lease_for": "lease", "retry_policy": "retry", "time_limit": "timeout", "unique_by": "unique",
+    "expires": "expires_in", "ttl": "expires_in",
 }  # fmt: skip
 """The names of these in other libraries, or in `@app.task`."""
 
@@ -155,6 +156,8 @@ class Task(Generic[P, R]):
         key: str | None = None,
         key_for: timedelta | None = None,
         unique: Unique | None = None,
+        expires_at: datetime | None = None,
+        expires_in: timedelta | None = None,
     ) -> "Task[P, R]":
         """The same task with other options; what is not named stays as it was.
 
@@ -164,10 +167,11 @@ class Task(Generic[P, R]):
         has other rules for the same, and a key made of the arguments where none is given:
 
             sync.using(unique=Unique.while_queued(by=["tenant"])).enqueue(tenant=7)
+
+        A job that no worker has claimed by `expires_at`, or within `expires_in`, ends as cancelled.
         """
-        _check_unique(unique, key, key_for, run_at, delay)
-        if run_at is not None and delay is not None:
-            raise InputError("run_at and delay both say when the job is due; give one of them")
+        _check_unique(unique, key, key_for, run_at or delay)
+        _check_moments(run_at, delay, expires_at, expires_in)
         changes: dict[str, Any] = {
             "queue": queue if queue is None else bounds.check_queue_name(queue),
             "priority": priority if priority is None else bounds.check_priority(priority),
@@ -178,22 +182,29 @@ class Task(Generic[P, R]):
             "timeout": timeout if timeout is None else bounds.check_timeout(timeout),
             "lease_for": lease if lease is None else bounds.check_lease_for(lease),
             "key": key if key is None else bounds.check_key(key),
+            "expires_at": expires_at if expires_at is None else bounds.check_run_at(expires_at, "expires_at"),
+            "expires_in": expires_in if expires_in is None else bounds.check_expires_in(expires_in),
             "key_for": key_for if key_for is None else bounds.check_delay(key_for, "key_for"),
         }
         kept = dict(self._options)
         if run_at is not None or delay is not None:  # a new time replaces the old one, in either form
             kept.update(run_at=None, delay=None)
+        if expires_at is not None or expires_in is not None:
+            kept.update(expires_at=None, expires_in=None)
         kept.update((name, value) for name, value in changes.items() if value is not None)
+        return self._with(kept, unique, None if key is not None else self._key_of)
+
+    def _with(
+        self, options: dict[str, Any], unique: Unique | None, key_of: Callable[[str], str] | None
+    ) -> "Task[P, R]":
+        if unique is not None:
+            if options.get("key_rule") == "debounce":
+                options.update(delay=None)  # it was the wait of that rule
+            key_of = _key_maker(self.spec, unique) if options.get("key") is None else None
+            options.update(unique.options())
         # Copied and not made: this runs for each job, and updating the wrapper takes half of its time.
         other: Task[P, R] = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, _options=kept)
-        if unique is not None:
-            if kept.get("key_rule") == "debounce":
-                kept.update(delay=None)  # it was the wait of the rule
-            kept.update(unique.options())
-            other._key_of = None if key is not None else _key_maker(self.spec, unique)
-        elif key is not None:
-            other._key_of = None
+        other.__dict__.update(self.__dict__, _options=options, _key_of=key_of)
         return other
 
     def __repr__(self) -> str:
@@ -227,12 +238,20 @@ def _key_maker(spec: TaskSpec, unique: Unique) -> Callable[[str], str]:
     return key_maker(spec.name, spec.parameters, unique)
 
 
-def _check_unique(
-    unique: Unique | None,
-    key: str | None,
-    key_for: timedelta | None,
+def _check_moments(
     run_at: datetime | None,
     delay: timedelta | None,
+    expires_at: datetime | None,
+    expires_in: timedelta | None,
+) -> None:
+    if run_at is not None and delay is not None:
+        raise InputError("run_at and delay both say when the job is due; give one of them")
+    if expires_at is not None and expires_in is not None:
+        raise InputError("expires_at and expires_in both say when the job expires; give one of them")
+
+
+def _check_unique(
+    unique: Unique | None, key: str | None, key_for: timedelta | None, due: datetime | timedelta | None
 ) -> None:
     if unique is None:
         return
@@ -242,7 +261,7 @@ def _check_unique(
         raise InputError("key and unique's `by` both say what the key is; give one of them")
     if key_for is not None:
         raise InputError("unique says how long its key is kept; leave key_for out")
-    if unique.delay is not None and (run_at is not None or delay is not None):
+    if unique.delay is not None and due is not None:
         raise InputError("Unique.debounce says when the job is due; leave run_at and delay out")
 
 
@@ -254,4 +273,5 @@ def _defaults(spec: TaskSpec) -> dict[str, Any]:
         "max_attempts": spec.max_attempts,
         "timeout": spec.timeout,
         "lease_for": spec.lease_for,
+        **({} if spec.expires_in is None else {"expires_in": spec.expires_in}),
     }

@@ -86,6 +86,7 @@ class TaskDecorator:
         transaction: bool | str = False,
         forbid_unknown: bool = True,
         unique: Unique | None = None,
+        expires_in: timedelta | None = None,
     ) -> "TaskDecorator": ...
 
     def __call__(self, *handler: Any, **options: Any) -> Any:

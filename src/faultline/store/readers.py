@@ -12,6 +12,7 @@ from faultline.store.rows import (
     ClaimedRow,
     DoctorFacts,
     EnqueuedRow,
+    ExpiredJob,
     FoundKey,
     GroupRole,
     HeartbeatResult,
@@ -108,6 +109,10 @@ def done(rows: list[Row]) -> list[BulkResult]:
 
 def reaped(rows: list[Row]) -> list[Reaped]:
     return [Reaped._make(row) for row in rows]
+
+
+def expired_jobs(rows: list[Row]) -> list[ExpiredJob]:
+    return [ExpiredJob._make(row) for row in rows]
 
 
 def a_round(rows: list[Row]) -> Round:

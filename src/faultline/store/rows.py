@@ -81,6 +81,14 @@ class MadeJob(NamedTuple):
     is_new: bool
 
 
+class ExpiredJob(NamedTuple):
+    """A job that ended because no worker claimed it in time."""
+
+    id: int
+    task: str
+    queue: str
+
+
 class Reaped(NamedTuple):
     """An expired lease, and whether its job is dead now."""
 

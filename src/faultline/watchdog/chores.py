@@ -22,13 +22,15 @@ log = logging.getLogger("faultline.watchdog")
 
 ChoreName = Literal[
     "reap", "promote", "rescue", "floors", "partitions", "quarantine", "quiet_lanes", "prune",
-    "drop_partitions", "unknown_tasks",
+    "drop_partitions", "unknown_tasks", "expire",
 ]  # fmt: skip
 
 CHORES: Final[tuple[ChoreName, ...]] = get_args(ChoreName)
 
 BATCH = 500
 PRUNE_BATCH = 1000
+EXPIRE_BATCHES_MAX = 10
+"""In one round: leases are reaped and jobs promoted on the same line."""
 SOONEST = 0.02
 
 EARLY = 0.9
@@ -94,6 +96,7 @@ class Rounds:
             failpoint("round.won")
             began = time.monotonic()
             await self._walk()
+            await _alone("expire", expire(self.line))
             record_metric("round_made", seconds=time.monotonic() - began)
         elif not self._expects:
             return tick * STANDBY_TICKS
@@ -216,6 +219,16 @@ async def reap(line: DbSession) -> None:
                 task=lease.task, queue=lease.queue, died=lease.died, state=state,
             )  # fmt: skip
         if len(lost) < BATCH:
+            return
+
+
+async def expire(line: DbSession) -> None:
+    """End jobs that no worker claimed in time. A claim takes none of them: what is left waits a tick."""
+    for _ in range(EXPIRE_BATCHES_MAX):
+        gone = await line.run(calls.expire(BATCH))
+        for job in gone:
+            emit("job_expired", job_id=job.id, task=job.task, queue=job.queue)
+        if len(gone) < BATCH:
             return
 
 

@@ -48,6 +48,7 @@ from faultline.unique import KEY_RULES
     type=whole(1, bounds.ATTEMPTS_MAX),
     help=f"Tries before the job is dead. [default: {MAX_ATTEMPTS}]",
 )
+@click.option("--expires-in", type=DURATION, help="Cancelled unless a worker begins it within this time.")
 @click.option("--key", help="Two enqueues with one key are one job.")
 @click.option(
     "--key-rule",
@@ -116,6 +117,7 @@ def _checked(
     delay: timedelta | None,
     run_at: datetime | None,
     max_attempts: int | None,
+    expires_in: timedelta | None,
     key: str | None,
     key_rule: str | None,
     key_for: timedelta | None,
@@ -135,6 +137,7 @@ def _checked(
         "max_attempts": max_attempts,
         "key": None if key is None else bounds.check_key(key),
         "key_rule": key_rule,
+        "expires_in": None if expires_in is None else bounds.check_expires_in(expires_in),
         "key_for": None if key_for is None else bounds.check_delay(key_for, "key_for"),
         "lease_for": None if lease is None else bounds.check_lease_for(lease),
         "timeout": None if timeout is None else bounds.check_timeout(timeout),

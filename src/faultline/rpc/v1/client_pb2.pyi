@@ -6,7 +6,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class NewJob(_message.Message):
-    __slots__ = ("task", "args", "queue", "priority", "run_at_us", "delay_ms", "max_attempts", "lease_ms", "timeout_ms", "retry", "key", "key_for_ms", "trace", "key_rule")
+    __slots__ = ("task", "args", "queue", "priority", "run_at_us", "delay_ms", "max_attempts", "lease_ms", "timeout_ms", "retry", "key", "key_for_ms", "trace", "key_rule", "expires_at_us", "expires_in_ms")
     TASK_FIELD_NUMBER: _ClassVar[int]
     ARGS_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
@@ -21,6 +21,8 @@ class NewJob(_message.Message):
     KEY_FOR_MS_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
     KEY_RULE_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_US_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_IN_MS_FIELD_NUMBER: _ClassVar[int]
     task: str
     args: bytes
     queue: str
@@ -35,7 +37,9 @@ class NewJob(_message.Message):
     key_for_ms: int
     trace: str
     key_rule: str
-    def __init__(self, task: _Optional[str] = ..., args: _Optional[bytes] = ..., queue: _Optional[str] = ..., priority: _Optional[int] = ..., run_at_us: _Optional[int] = ..., delay_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., retry: _Optional[str] = ..., key: _Optional[str] = ..., key_for_ms: _Optional[int] = ..., trace: _Optional[str] = ..., key_rule: _Optional[str] = ...) -> None: ...
+    expires_at_us: int
+    expires_in_ms: int
+    def __init__(self, task: _Optional[str] = ..., args: _Optional[bytes] = ..., queue: _Optional[str] = ..., priority: _Optional[int] = ..., run_at_us: _Optional[int] = ..., delay_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., retry: _Optional[str] = ..., key: _Optional[str] = ..., key_for_ms: _Optional[int] = ..., trace: _Optional[str] = ..., key_rule: _Optional[str] = ..., expires_at_us: _Optional[int] = ..., expires_in_ms: _Optional[int] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
     __slots__ = ("job",)

@@ -28,7 +28,18 @@ TEXT_BYTES_MIN: Final = 65_536
 def _asked(new: NewJob) -> dict[str, Any]:
     """The arguments that the jobs of a batch share, without those that have the function's default."""
     shared: dict[str, Any] = {"task": new.task, "queue": new.queue, "max_attempts": new.max_attempts}
-    for name in ("priority", "run_at", "delay", "lease_for", "timeout", "retry", "trace", "key_rule"):
+    for name in (
+        "priority",
+        "run_at",
+        "delay",
+        "lease_for",
+        "timeout",
+        "retry",
+        "trace",
+        "key_rule",
+        "expires_at",
+        "expires_in",
+    ):
         value = getattr(new, name)
         # A zero duration is sent (it is not the number 0): the server refuses a lease of 0 s.
         if value is not None and value != 0:
@@ -69,7 +80,7 @@ def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list
 
 OPTIONS: Final = (
     "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry",
-    "key_for", "key_rule",
+    "key_for", "key_rule", "expires_at", "expires_in",
 )  # fmt: skip
 """What the jobs of a kind share; each job has its own args, trace and key."""
 

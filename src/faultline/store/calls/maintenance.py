@@ -8,6 +8,7 @@ from faultline.store import readers
 from faultline.store.call import Call
 from faultline.store.driver.arrays import ArrayParam
 from faultline.store.rows import (
+    ExpiredJob,
     QueueInfo,
     Reaped,
     RemovedQueue,
@@ -37,6 +38,10 @@ def make_round(tick: timedelta) -> Call[Round]:
 
 def reap(most: int = 500) -> Call[list[Reaped]]:
     return Call("reap", {"most": most}, read=readers.reaped)
+
+
+def expire(most: int = 500) -> Call[list[ExpiredJob]]:
+    return Call("expire", {"most": most}, read=readers.expired_jobs)
 
 
 def promote(most: int = 500) -> Call[list[tuple[str, int]]]:

@@ -23,6 +23,9 @@ QueueName = Annotated[str, Meta(min_length=1, max_length=bounds.QUEUE_CHARS_MAX,
 Priority = Annotated[int, Meta(ge=bounds.PRIORITY_MIN, le=bounds.PRIORITY_MAX)]
 Attempts = Annotated[int, Meta(ge=1, le=bounds.ATTEMPTS_MAX)]
 Wait = Annotated[float, Meta(ge=0, le=bounds.DELAY_MAX.total_seconds())]
+ExpiresIn = Annotated[
+    float, Meta(ge=bounds.EXPIRES_IN_MIN.total_seconds(), le=bounds.DELAY_MAX.total_seconds())
+]
 LeaseTime = Annotated[float, Meta(ge=bounds.LEASE_MIN.total_seconds(), le=bounds.LEASE_MAX.total_seconds())]
 RunTime = Annotated[float, Meta(ge=bounds.TIMEOUT_MIN.total_seconds(), le=bounds.TIMEOUT_MAX.total_seconds())]
 Key = Annotated[str, Meta(min_length=1, max_length=bounds.KEY_CHARS_MAX)]
@@ -45,6 +48,8 @@ class Submission(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
     key: Key | None = None
     key_seconds: Wait | None = None
     key_rule: KeyRule | None = None
+    expires_at: Annotated[datetime, Meta(tz=True)] | None = None
+    expires_seconds: ExpiresIn | None = None
 
     def new_job(self, header_key: str | None = None, place: str = "") -> NewJob:
         """The job of the request, with the checks of every other API."""
@@ -60,7 +65,15 @@ class Submission(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
             delay=_span(self.delay_seconds), max_attempts=self.max_attempts,
             lease_for=_span(self.lease_seconds), timeout=_span(self.timeout_seconds),
             key=self._key(header_key), key_for=_span(self.key_seconds), key_rule=self.key_rule,
+            expires_at=self._expires_at(place), expires_in=_span(self.expires_seconds),
         )  # fmt: skip
+
+    def _expires_at(self, place: str) -> datetime | None:
+        if self.expires_at is not None:
+            bounds.check_run_at(self.expires_at, "expires_at")
+            if self.expires_seconds is not None:
+                raise OutOfBounds(f"{place}expires_at and expires_seconds both say when it expires; give one")
+        return self.expires_at
 
     def _key(self, header_key: str | None) -> str | None:
         if header_key is not None and self.key is not None and header_key != self.key:

@@ -16,7 +16,7 @@ as $$
      '{claim,heartbeat,fence,complete,complete_in,complete_many,fail,fail_in,fail_many,crash,bury,snooze,snooze_in,release,cancel_claimed,outcome,outcome_in,database_identity,note_error,refused,recoveries,zombies,others_serve,newest_place}'),
     ('{worker,watchdog,server}', 'function', '{worker_started,worker_stopped,worker_key,know_tasks}'),
     ('{watchdog,server}', 'function',
-     '{round,lead,reap,promote,rescue,quarantine,floors,partitions,drop_partitions,prune,next_due,first_free,quiet_lanes,unknown_tasks}'),
+     '{round,lead,reap,expire,promote,rescue,quarantine,floors,partitions,drop_partitions,prune,next_due,first_free,quiet_lanes,unknown_tasks}'),
     ('{operator,server}', 'function',
      '{cancel,retry_now,replay,replay_many,count_dead,pause,resume,set_retention,remove_queues,configure,act_as,for_each,readable,damage,get_job,list_jobs,find_jobs,count_jobs,ended,changes,list_entries,list_acts,list_keys}'),
     ('{worker,operator,server}', 'function', '{history}'),

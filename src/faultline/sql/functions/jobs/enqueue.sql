@@ -17,7 +17,9 @@ create function faultline.enqueue(
   key           faultline.key_name default null,
   key_for       interval default interval '1 day',
   trace         faultline.trace_context default null,
-  key_rule      faultline.key_rule default null)
+  key_rule      faultline.key_rule default null,
+  expires_at    faultline.moment default null,
+  expires_in    faultline.wait default null)
 returns bigint
 language plpgsql
 security definer
@@ -28,13 +30,15 @@ declare
   line      int;
   key_seed  bytea;
 begin
-  if key is not null or run_at is not null or delay is not null or key_rule is not null then
+  if key is not null or run_at is not null or delay is not null or key_rule is not null
+     or expires_at is not null or expires_in is not null then
     return (array(select made.id from faultline.enqueue_many(
       task => enqueue.task, args => array[faultline.text_of(enqueue.args)], queue => enqueue.queue, priority => enqueue.priority,
       run_at => enqueue.run_at, delay => enqueue.delay, max_attempts => enqueue.max_attempts,
       lease_for => enqueue.lease_for, timeout => enqueue.timeout, retry => enqueue.retry,
       keys => case when enqueue.key is not null then array[enqueue.key::text] end, key_for => enqueue.key_for,
-      trace => enqueue.trace, key_rule => enqueue.key_rule) as made))[1];
+      trace => enqueue.trace, key_rule => enqueue.key_rule,
+      expires_at => enqueue.expires_at, expires_in => enqueue.expires_in) as made))[1];
   end if;
 
   perform faultline.text_of(enqueue.retry)::faultline.retry_text where enqueue.retry is not null;

@@ -42,19 +42,23 @@ begin
     select named.number, named.task, named.queue, named.max_attempts, named.lease_for, named.timeout,
       named.retry::faultline.retry_text::jsonb as retry, coalesce(named.key_for, interval '1 day') as key_for, named.key_rule,
       coalesce(named.run_at, moment + named.delay)::faultline.moment as due_at,
+      case when named.expires_at is not null or named.expires_in is not null then faultline.checked_expiry(
+        coalesce(named.expires_at, moment + named.expires_in), coalesce(named.run_at, moment + named.delay), moment)
+      end::faultline.moment as expires_at,
       (select lane.id from faultline.lanes as lane
        where lane.queue = named.queue and lane.priority = coalesce(named.priority, 0)) as lane
     from rows from (jsonb_to_recordset(kinds) as (
       task faultline.task_name, queue faultline.queue_name, priority faultline.rank, run_at faultline.moment,
       delay faultline.wait, max_attempts faultline.attempt_budget, lease_for faultline.lease_time,
-      timeout faultline.run_time, retry text, key_for interval, key_rule faultline.key_rule))
+      timeout faultline.run_time, retry text, key_for interval, key_rule faultline.key_rule,
+      expires_at faultline.moment, expires_in faultline.wait))
       with ordinality as named
-        (task, queue, priority, run_at, delay, max_attempts, lease_for, timeout, retry, key_for, key_rule, number)
+        (task, queue, priority, run_at, delay, max_attempts, lease_for, timeout, retry, key_for, key_rule, expires_at, expires_in, number)
   ),
   asked as materialized (
     select job.place, job.args::faultline.document_text as args, job.trace::faultline.trace_context as trace,
       case when kind.key_rule = 'per_period' then faultline.key_in_period(job.key, kind.key_for, moment) else job.key end as key,
-      kind.task, kind.queue, kind.max_attempts, kind.lease_for, kind.timeout, kind.retry, kind.key_for, kind.key_rule, kind.due_at,
+      kind.task, kind.queue, kind.max_attempts, kind.lease_for, kind.timeout, kind.retry, kind.key_for, kind.key_rule, kind.due_at, kind.expires_at,
       kind.lane, case when kind.lane is not null then nextval('faultline.places') end as id
     from unnest(args, kind_of, traces, keys) with ordinality as job (args, kind, trace, key, place)
     join kind on kind.number = job.kind
@@ -75,14 +79,14 @@ begin
   due as (
     insert into faultline.active (id, pos, created_at, lane, key, args, new_columns)
     select owned.id, owned.id, moment, owned.lane, owned.key, owned.args, owned.max_attempts, owned.task,
-      owned.lease_for, owned.timeout, owned.retry, owned.trace, key_seed
+      owned.lease_for, owned.timeout, owned.retry, owned.trace, key_seed, owned.expires_at
     from owned
     where owned.owner = owned.id and (owned.due_at is null or owned.due_at <= moment)
   ),
   put_off as (
     insert into faultline.later (id, run_at, created_at, lane, key, args, new_columns)
     select owned.id, owned.due_at, moment, owned.lane, owned.key, owned.args, owned.max_attempts, owned.task,
-      owned.lease_for, owned.timeout, owned.retry, owned.trace, key_seed
+      owned.lease_for, owned.timeout, owned.retry, owned.trace, key_seed, owned.expires_at
     from owned
     where owned.owner = owned.id and owned.due_at > moment
   )

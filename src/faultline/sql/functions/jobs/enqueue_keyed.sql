@@ -3,7 +3,7 @@
 create function faultline.enqueue_keyed(
   task faultline.task_name, args text[], queue text, lane int, due_at timestamptz, moment timestamptz,
   max_attempts bigint, lease_for interval, timeout interval, retry jsonb, keys text[], key_for interval,
-  trace text, key_rule text default null)
+  trace text, key_rule text default null, expires_at timestamptz default null)
 returns table (id bigint, is_new boolean)
 language plpgsql
 as $$

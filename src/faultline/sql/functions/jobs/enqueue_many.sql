@@ -13,7 +13,9 @@ create function faultline.enqueue_many(
   keys          text[] default null,
   key_for       interval default interval '1 day',
   trace         faultline.trace_context default null,   -- the same for all jobs
-  key_rule      faultline.key_rule default null)
+  key_rule      faultline.key_rule default null,
+  expires_at    faultline.moment default null,   -- without a claim by then it ends as cancelled
+  expires_in    faultline.wait default null)
 returns table (id bigint, is_new boolean)
 language plpgsql
 security definer
@@ -28,6 +30,9 @@ declare
 begin
   perform faultline.be_durable();
   perform faultline.check_server();
+  if expires_at is not null or expires_in is not null then
+    expires_at := faultline.checked_expiry(coalesce(expires_at, moment + expires_in), due_at, moment);
+  end if;
   lane := faultline.lane_of(enqueue_many.queue, enqueue_many.priority);
   perform faultline.text_of(enqueue_many.retry)::faultline.retry_text where enqueue_many.retry is not null;
   if keys is not null or key_rule is not null then
@@ -35,7 +40,7 @@ begin
       enqueue_many.task, enqueue_many.args, enqueue_many.queue, lane, due_at, moment, enqueue_many.max_attempts,
       enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry,
       coalesce(enqueue_many.keys, array_fill(null::text, array[cardinality(enqueue_many.args)])), enqueue_many.key_for,
-      enqueue_many.trace, enqueue_many.key_rule) as made;
+      enqueue_many.trace, enqueue_many.key_rule, enqueue_many.expires_at) as made;
   elsif due_at is null or due_at <= moment then
     return query
     insert into faultline.active (id, pos, created_at, lane, args, new_columns)

@@ -41,17 +41,19 @@ begin
     if rule = 'while_queued' then
       perform from faultline.active as job
       where job.id = held.job_id and job.claim is null
+        and (job.expires_at is null or job.expires_at > moment)
       for share skip locked;
       if found then
         return held.job_id;
       end if;
       perform from faultline.later as job
       where job.id = held.job_id
+        and (job.expires_at is null or job.expires_at > moment)
       for share skip locked;
       if found then
         return held.job_id;
       end if;
-    elsif faultline.replace_args(held.job_id, take_queued.args, case when rule = 'debounce' then due_at end, longest) then
+    elsif faultline.replace_args(held.job_id, take_queued.args, case when rule = 'debounce' then due_at end, longest, moment) then
       return held.job_id;
     end if;
 
