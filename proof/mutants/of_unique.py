@@ -4,6 +4,7 @@ from proof.mutants.mutant import Mutant, Patch, sql
 
 RULES = "tests/sql/test_key_rules.py"
 EXPIRY = "tests/sql/test_expire.py"
+BOUNDS = "tests/sql/test_queue_bounds.py"
 MODEL = "tests/sql/test_key_rules_model.py::test_random_uses_do_what_the_reference_says"
 
 MUTANTS = (
@@ -116,5 +117,42 @@ MUTANTS = (
     Mutant(
         "a round ends no job that expired", "G13", "tests/watchdog/test_rounds.py::test_a_job_that_no_worker_claims_in_time_is_ended_and_told",
         (Patch("watchdog/chores.py", '            await _alone("expire", expire(self.line))\n', ""),),
+    ),
+    Mutant(
+        "a full queue takes a single job", "G13", f"{BOUNDS}::test_a_full_queue_refuses_what_is_new_by_name",
+        (sql("enqueue", "  if closed then", "  if false then"),),
+    ),
+    Mutant(
+        "a full queue takes many jobs", "G13", f"{BOUNDS}::test_a_full_queue_refuses_what_is_new_by_name",
+        (sql("enqueue_many", "  elsif closed then", "  elsif false then"),),
+    ),
+    Mutant(
+        "a full queue takes jobs with keys", "G13", f"{BOUNDS}::test_a_full_queue_refuses_what_is_new_by_name",
+        (sql("enqueue_keyed", "  if closed and exists", "  if false and exists"),),
+    ),
+    Mutant(
+        "a full queue takes gathered jobs", "G13", f"{BOUNDS}::test_a_full_queue_refuses_what_is_new_by_name",
+        (sql("enqueue_each", "where not lane.is_full and lane.queue", "where lane.queue"),),
+    ),
+    Mutant(
+        "running jobs fill a queue", "G13", f"{BOUNDS}::test_the_mark_follows_the_rounds_and_goes_with_the_bound",
+        (sql("mark_full", " and job.claim is null\n", "\n"),),
+    ),
+    Mutant(
+        "a queue without a bound stays full", "G13", f"{BOUNDS}::test_the_mark_follows_the_rounds_and_goes_with_the_bound",
+        (sql("configure_queue", "is_full = lane.is_full and kept.max_depth is not null", "is_full = lane.is_full"),),
+    ),
+    Mutant(
+        "a round marks no queue", "G13", "tests/watchdog/test_rounds.py::test_a_round_marks_the_queues_that_are_full",
+        (Patch("watchdog/chores.py", "            await self._mark_full()\n", ""),),
+    ),
+    Mutant(
+        "an old job stays behind those of a higher priority", "G8",
+        f"{BOUNDS}::test_an_old_job_moves_ahead_by_a_priority_for_each_age",
+        (sql("claim", "case when lane.age_after is null then lane.priority", "case when true then lane.priority"),),
+    ),
+    Mutant(
+        "a new lane does not age", "G8", f"{BOUNDS}::test_a_new_lane_ages_as_its_queue_does",
+        (sql("lane_of", "owner.keep, owner.age_after", "owner.keep, null"),),
     ),
 )  # fmt: skip

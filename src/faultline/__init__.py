@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         NotInTransaction,
         OutcomeUnknown,
         OutOfBounds,
+        QueueFull,
         ResourceFailed,
         ResultNotKept,
         TransactionConflict,
@@ -79,6 +80,7 @@ __all__ = [
     "NotInTransaction",
     "OutOfBounds",
     "OutcomeUnknown",
+    "QueueFull",
     "Refusal",
     "ResourceFailed",
     "ResultNotKept",
@@ -110,8 +112,8 @@ _HOMES = {
     "faultline.errors": (
         "AlreadySettled BadArguments BadDocument BadName FaultlineError HandlerDied InSavepoint "
         "JobCancelled JobDead JobNotFound KeyConflict LeaseLost NotCommitted NotInTransaction OutcomeUnknown "
-        "OutOfBounds ResourceFailed ResultNotKept TransactionConflict TransactionEnded TransactionOpen "
-        "WaitTimeout WrongState"
+        "OutOfBounds QueueFull ResourceFailed ResultNotKept TransactionConflict TransactionEnded "
+        "TransactionOpen WaitTimeout WrongState"
     ),
     "faultline.extensions": "JobEvent TransactionProvider injected",
     "faultline.job": "Job JobInfo JobState LedgerEntry NewJob Refusal",

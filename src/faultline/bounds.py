@@ -24,6 +24,7 @@ TIMEOUT_MAX: Final = timedelta(days=30)
 RUN_AT_MIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 RUN_AT_MAX: Final = datetime(2200, 1, 1, tzinfo=UTC)
 KEY_CHARS_MAX: Final = 255
+DEPTH_MAX: Final = 1_000_000
 TASK_CHARS_MAX: Final = 128
 QUEUE_CHARS_MAX: Final = 63
 RETRY_BYTES_MAX: Final = 8_192
@@ -119,6 +120,26 @@ def check_key(key: str) -> str:
             f"a key has no control characters and no surrogates; {key[:60]!a} contains {found[0]!a}"
         )
     return key
+
+
+def check_max_depth(max_depth: int) -> int:
+    """The most due jobs of a queue, from 1 to a million; 0 for no bound.
+
+    >>> check_max_depth(1000)
+    1000
+    """
+    return _whole("max_depth", max_depth, 0, DEPTH_MAX)
+
+
+def check_age_after(age_after: timedelta) -> timedelta:
+    """The age by which jobs move ahead by one priority, from a second to a year; zero for none.
+
+    >>> check_age_after(timedelta(minutes=10))
+    datetime.timedelta(seconds=600)
+    """
+    if age_after == timedelta(0):
+        return age_after
+    return _between("age_after", age_after, timedelta(seconds=1), timedelta(days=365))
 
 
 def check_job_id(job_id: int) -> int:

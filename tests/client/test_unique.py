@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from faultline import BadName, Faultline, KeyConflict, OutOfBounds, Unique
+from faultline import BadName, Faultline, KeyConflict, OutOfBounds, QueueFull, Unique
 from faultline.errors import ConfigError, InputError
 from faultline.integrations.text_call import text_call
 from faultline.store import calls
@@ -167,3 +167,23 @@ def test_a_task_whose_rule_names_no_argument_of_it_is_refused_where_it_is_define
 
         @app.task(unique=Unique.replace(by="order"))
         def sync(tenant: int) -> None: ...
+
+
+def test_a_full_queue_refuses_by_name_in_every_form(app, sync):
+    sync.enqueue(1)
+    app.configure_queue("default", max_depth=1)
+
+    async def together():
+        asked = (sync.aenqueue(tenant) for tenant in (1, 2, 3))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    found, *refused = asyncio.run(together())
+    assert (found.is_new, [type(error) for error in refused]) == (False, [QueueFull, QueueFull])
+    with pytest.raises(QueueFull, match="queue default is full"):
+        app.enqueue_many([sync.new(4)])
+    with pytest.raises(InputError, match="max_depth or age_after"):
+        app.configure_queue("default")
+    with pytest.raises(OutOfBounds, match="max_depth"):
+        app.configure_queue("default", max_depth=-1)
+    asyncio.run(app.aconfigure_queue("default", max_depth=0, age_after=MINUTE))
+    assert sync.enqueue(4).is_new

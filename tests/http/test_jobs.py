@@ -307,3 +307,17 @@ def test_a_job_that_expires_is_submitted_and_one_that_never_could_start_is_refus
 
     assert (never.status_code, both.status_code) == (422, 422)
     assert store.run(calls.get(job_id)).error == "expired before it started"
+
+
+def test_a_full_queue_refuses_a_submit_by_name(admin, queue, store):
+    admin.post(JOBS, json={"task": "t", "queue": queue})
+    view = admin.patch(f"/api/v1/queues/{queue}", json={"max_depth": 1, "age_after_seconds": 60}).json()
+    refused = admin.post(JOBS, json={"task": "t", "queue": queue})
+    nothing = admin.patch(f"/api/v1/queues/{queue}", json={})
+    wrong = admin.patch(f"/api/v1/queues/{queue}", json={"max_depth": -1})
+    admin.patch(f"/api/v1/queues/{queue}", json={"max_depth": 0, "keep": "outline"})
+
+    assert (view["max_depth"], view["full"], view["age_after_seconds"]) == (1, True, 60.0)
+    assert (refused.status_code, code_of(refused)) == (429, "queue_full")
+    assert (nothing.status_code, wrong.status_code) == (422, 422)
+    assert admin.post(JOBS, json={"task": "t", "queue": queue}).status_code == 201

@@ -282,3 +282,11 @@ def test_an_error_of_our_own_is_told_in_a_line(caplog):
     (told,) = (record for record in caplog.records if record.name.startswith("faultline"))
     assert told.exc_info is None
     assert told.getMessage().endswith("set FAULTLINE_POOLER=transaction")
+
+
+def test_a_round_marks_the_queues_that_are_full(store, guard):
+    store.run(calls.configure_queue("default", max_depth=1))
+    guard()
+    enqueue(store)
+
+    eventually(lambda: store.run(calls.list_queues("default"))[0].full)

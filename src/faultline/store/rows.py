@@ -111,6 +111,9 @@ class QueueInfo(NamedTuple):
     scheduled: int
     dead: int
     lag_seconds: float | None
+    max_depth: int | None = None
+    full: bool = False
+    age_after_seconds: float | None = None
 
 
 class RemovedQueue(NamedTuple):

@@ -22,7 +22,7 @@ log = logging.getLogger("faultline.watchdog")
 
 ChoreName = Literal[
     "reap", "promote", "rescue", "floors", "partitions", "quarantine", "quiet_lanes", "prune",
-    "drop_partitions", "unknown_tasks", "expire",
+    "drop_partitions", "unknown_tasks", "expire", "mark_full",
 ]  # fmt: skip
 
 CHORES: Final[tuple[ChoreName, ...]] = get_args(ChoreName)
@@ -77,6 +77,7 @@ class Rounds:
         self.on_duty = True
         """The last round was ours, as far as we know."""
         self._walk_at = 0.0
+        self._mark_at = 0.0
         self._neglected = 0
         self._expects = False
         self._steps = Steps()
@@ -97,6 +98,7 @@ class Rounds:
             began = time.monotonic()
             await self._walk()
             await _alone("expire", expire(self.line))
+            await self._mark_full()
             record_metric("round_made", seconds=time.monotonic() - began)
         elif not self._expects:
             return tick * STANDBY_TICKS
@@ -105,6 +107,15 @@ class Rounds:
         next_due = await self.line.run(calls.next_due())
         self._expects = next_due is not None and next_due < tick
         return tick if next_due is None else min(tick, max(next_due, SOONEST))
+
+    async def _mark_full(self) -> None:
+        """Seldom where queues are so deep that counting takes long."""
+        began = time.monotonic()
+        if began < self._mark_at:
+            return
+        await _alone("mark_full", self.line.run(calls.mark_full()))
+        ended = time.monotonic()
+        self._mark_at = ended + (ended - began) * SHARE - self.tick.total_seconds()
 
     async def _walk(self) -> None:
         began = time.monotonic()

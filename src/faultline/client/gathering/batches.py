@@ -15,6 +15,7 @@ from faultline.errors import (
     InputError,
     KeyConflict,
     PermissionDenied,
+    QueueFull,
     SchemaOutdated,
     ServerUnavailable,
 )
@@ -146,7 +147,9 @@ def is_refusal(error: BaseException) -> bool:
 
     A server that is away or read-only is none: it would refuse each job by itself as well.
     """
-    if isinstance(error, InputError | KeyConflict | PermissionDenied | SchemaOutdated | UnicodeError):
+    if isinstance(
+        error, InputError | KeyConflict | QueueFull | PermissionDenied | SchemaOutdated | UnicodeError
+    ):
         return True
     return isinstance(error, psycopg.Error) and error.sqlstate is not None
 

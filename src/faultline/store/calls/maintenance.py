@@ -114,6 +114,19 @@ def resume(queue: str) -> Call[None]:
     return Call("resume", {"queue": queue}, read=readers.nothing)
 
 
+def configure_queue(
+    queue: str, max_depth: int | None = None, age_after: timedelta | None = None
+) -> Call[None]:
+    """None leaves a value as it is, zero takes it away."""
+    args = {"queue": queue, "max_depth": max_depth, "age_after": age_after}
+    return Call("configure_queue", args, read=readers.nothing)
+
+
+def mark_full() -> Call[int]:
+    """Mark the queues that hold as many due jobs as they may, for enqueues."""
+    return Call("mark_full", {}, read=readers.one)
+
+
 def set_retention(queue: str, what: str) -> Call[None]:
     return Call("set_retention", {"queue": queue, "what": what}, read=readers.nothing)
 

@@ -28,6 +28,7 @@ as $$
 declare
   place     bigint;
   line      int;
+  closed    boolean;
   key_seed  bytea;
 begin
   if key is not null or run_at is not null or delay is not null or key_rule is not null
@@ -45,9 +46,12 @@ begin
 
   -- Most calls enqueue one job for now. This path does the same as enqueue_many with fewer steps.
   perform faultline.be_durable();
-  select lane.id into line
+  select lane.id, lane.is_full into line, closed
   from faultline.lanes as lane
   where lane.queue = enqueue.queue and lane.priority = enqueue.priority;
+  if closed then
+    perform faultline.refuse_full(enqueue.queue);
+  end if;
 
   perform faultline.check_server();
   place := nextval('faultline.places');

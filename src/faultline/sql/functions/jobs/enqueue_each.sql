@@ -2,7 +2,7 @@
 --
 -- `kinds` holds the options that jobs share, as objects; `kind_of` gives the kind of each job, counted from 1. The rows are in the
 -- order of the args: `made`; `found`, an older job of the same key and request; and, without an id, `conflict`, the key names
--- another request, or a job of the same call is to be replaced, and `new_lane`, no job had this queue and priority yet. A lane is not created here, because that may wait for
+-- another request, or a job of the same call is to be replaced, and `new_lane`, no job had this queue and priority yet, or the queue is full. A lane is not created here, because that may wait for
 -- another transaction, and all jobs of the call would wait.
 create function faultline.enqueue_each(
   kinds    jsonb,
@@ -46,7 +46,7 @@ begin
         coalesce(named.expires_at, moment + named.expires_in), coalesce(named.run_at, moment + named.delay), moment)
       end::faultline.moment as expires_at,
       (select lane.id from faultline.lanes as lane
-       where lane.queue = named.queue and lane.priority = coalesce(named.priority, 0)) as lane
+       where not lane.is_full and lane.queue = named.queue and lane.priority = coalesce(named.priority, 0)) as lane
     from rows from (jsonb_to_recordset(kinds) as (
       task faultline.task_name, queue faultline.queue_name, priority faultline.rank, run_at faultline.moment,
       delay faultline.wait, max_attempts faultline.attempt_budget, lease_for faultline.lease_time,

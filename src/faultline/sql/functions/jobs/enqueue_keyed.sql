@@ -3,7 +3,8 @@
 create function faultline.enqueue_keyed(
   task faultline.task_name, args text[], queue text, lane int, due_at timestamptz, moment timestamptz,
   max_attempts bigint, lease_for interval, timeout interval, retry jsonb, keys text[], key_for interval,
-  trace text, key_rule text default null, expires_at timestamptz default null)
+  trace text, key_rule text default null, expires_at timestamptz default null,
+  closed boolean default false)
 returns table (id bigint, is_new boolean)
 language plpgsql
 as $$
@@ -56,6 +57,10 @@ begin
         using errcode = 'LS002', hint = 'Put the task''s name into the key.';
     end if;
   end loop;
+
+  if closed and exists (select from unnest(fresh, owner) as asked (id, owner) where asked.id = asked.owner) then
+    perform faultline.refuse_full(enqueue_keyed.queue);   -- those that were found are no new jobs
+  end if;
 
   with won as materialized (
     select asked.id, asked.key, asked.args

@@ -69,7 +69,8 @@ begin
                                 claim.positions[array_position(claim.lanes, 0)]) as floor, lane.top
       from faultline.lanes as lane
       where lane.queue = any (claim.queues) and not lane.paused
-      order by lane.priority, random()
+      order by case when lane.age_after is null then lane.priority
+                    else lane.priority - coalesce(faultline.aged(lane.id, lane.floor, lane.age_after, moment), 0) end, random()
     ) as lane
     cross join lateral (
       select job.ctid as place, job.pos, 
