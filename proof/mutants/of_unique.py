@@ -1,10 +1,11 @@
 """Mutants of unique jobs, of jobs that expire, of full queues, of batches and of ageing."""
 
-from proof.mutants.mutant import Mutant, Patch, sql
+from proof.mutants.mutant import Mutant, Patch, sql, worker
 
 RULES = "tests/sql/test_key_rules.py"
 EXPIRY = "tests/sql/test_expire.py"
 BOUNDS = "tests/sql/test_queue_bounds.py"
+BATCHES = "tests/worker/test_batches.py"
 MODEL = "tests/sql/test_key_rules_model.py::test_random_uses_do_what_the_reference_says"
 
 MUTANTS = (
@@ -154,5 +155,33 @@ MUTANTS = (
     Mutant(
         "a new lane does not age", "G8", f"{BOUNDS}::test_a_new_lane_ages_as_its_queue_does",
         (sql("lane_of", "owner.keep, owner.age_after", "owner.keep, null"),),
+    ),
+    Mutant(
+        "what a batch handler raises is a success of its jobs", "G3", f"{BATCHES}::test_an_exception_fails_all_that_have_no_outcome_yet",
+        (worker("execution/batches", "            fail_rest(items, error)\n", "            end_rest(items, None)\n"),),
+    ),
+    Mutant(
+        "what a thread says of a job of its batch is not heard", "G3", f"{BATCHES}::test_a_job_that_is_done_is_recorded_while_the_others_go_on",
+        (Patch("batch.py", "            self._loop.call_soon_threadsafe(self._tell, share)", "            pass"),),
+    ),
+    Mutant(
+        "a lost lease ends the call of its batch", "G2", f"{BATCHES}::test_a_lost_lease_is_told_for_that_job_alone",
+        (worker("execution/batches", "if not self.alive and self.call is not None:", "if self.call is not None:"),),
+    ),
+    Mutant(
+        "a call goes on though no job of it is left", "G9", f"{BATCHES}::test_each_job_has_its_own_timeout_and_the_call_ends_when_none_is_left",
+        (worker("execution/batches", "                self.call.cancel()  # nothing", "                pass  # nothing"),),
+    ),
+    Mutant(
+        "a worker claims no jobs ahead for a batch", "G8", f"{BATCHES}::test_many_jobs_are_done_in_few_calls_however_few_slots_there_are",
+        (worker("state", "len(self.abandoned) + self.gathering", "len(self.abandoned)"),),
+    ),
+    Mutant(
+        "a job that crashed goes with others", "G9", f"{BATCHES}::test_a_job_that_crashed_goes_by_itself",
+        (
+            worker("execution/batches", "attempt.spec is batch.spec and not attempt.job.crashes and", "attempt.spec is batch.spec and"),
+            worker("execution/batches", "batch.missing > 0 and not attempt.job.crashes:", "batch.missing > 0:"),
+            worker("execution/batches", "1 if attempt.job.crashes else spec.batch", "spec.batch"),
+        ),
     ),
 )  # fmt: skip

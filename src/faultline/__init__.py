@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from faultline.app import Faultline
+    from faultline.batch import BatchItem
     from faultline.client import Handle, Task
     from faultline.config import WorkerConfig
     from faultline.errors import (
@@ -56,6 +57,7 @@ __all__ = [
     "BadArguments",
     "BadDocument",
     "BadName",
+    "BatchItem",
     "Cancel",
     "Constant",
     "Dead",
@@ -107,6 +109,7 @@ __all__ = [
 # Each name is loaded when it is first used: a pacemaker, or `faultline --help`, uses few of them.
 _HOMES = {
     "faultline.app": "Faultline",
+    "faultline.batch": "BatchItem",
     "faultline.client": "Handle Task",
     "faultline.config": "WorkerConfig",
     "faultline.errors": (

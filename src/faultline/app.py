@@ -79,8 +79,8 @@ class Faultline:
         """Make a task of a function: `@app.task`, or `@app.task(queue=..., max_attempts=...)`.
 
         The function may be sync or async, and may take `job: Job` as its first parameter. Options: name,
-        queue, priority, max_attempts, retry, timeout, lease_for, run, forbid_unknown; `run="process"` is for
-        handlers that compute for long, and may have to be killed.
+        queue, priority, max_attempts, retry, timeout, lease_for, run, forbid_unknown, unique, expires_in,
+        batch; `run="process"` is for handlers that compute for long, and may have to be killed.
 
         >>> app = Faultline("dbname=shop")
         >>> @app.task

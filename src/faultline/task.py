@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 from faultline.args import ArgsCodec
 from faultline.args.signature import parameters_of
+from faultline.batch import BATCH_WAIT, args_type, check_batch, parameters_of_args
 from faultline.bounds import (
     check_expires_in,
     check_lease_for,
@@ -64,6 +65,11 @@ class TaskSpec:
     A name, such as "django", has the handler run inside the transaction that is provided by this name."""
     unique: Unique | None = None
     """Which other job of the same key counts as this one, unless `using` names a key or another rule."""
+    batch: int | None = None
+    """The most jobs that its handler is given in one call; None: it is given one."""
+    batch_wait: timedelta = BATCH_WAIT
+    batch_args: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+    """Makes the arguments of one job of a batch."""
     expires_in: timedelta | None = None
     """How long a job may wait for its first claim."""
     parameters: Mapping[str, inspect.Parameter] = field(default_factory=dict, compare=False, repr=False)
@@ -119,6 +125,8 @@ def spec_of(
     forbid_unknown: bool = True,
     unique: Unique | None = None,
     expires_in: timedelta | None = None,
+    batch: int | None = None,
+    batch_wait: timedelta = BATCH_WAIT,
     extensions: AppExtensions | None = None,
 ) -> TaskSpec:
     """Read a handler's signature and check its options.
@@ -131,9 +139,14 @@ def spec_of(
     _check_options(queue, priority, max_attempts, max_crashes, timeout, lease_for)
     chosen = check_task_name(_own_name(handler) if name is None else name)
     _check_handler(handler, chosen)
-    parameters = parameters_of(handler, chosen)
+    if batch is not None:
+        _check_batch(batch, batch_wait, run, transaction, chosen)
+    batch_args = None if batch is None else args_type(handler, chosen)
+    parameters = (
+        parameters_of(handler, chosen) if batch_args is None else parameters_of_args(batch_args, chosen)
+    )
     _check_no_method(handler, parameters, chosen)
-    takes_job = _takes_job(parameters, chosen)
+    takes_job = batch is None and _takes_job(parameters, chosen)
     rest = dict(list(parameters.items())[1:]) if takes_job else parameters
     around, is_async = extensions or AppExtensions(), _is_async(handler)
     injection, arguments = injection_of(chosen, rest, is_async, transaction, around)
@@ -153,11 +166,25 @@ def spec_of(
         run=run,
         transaction=transaction,
         unique=_checked_unique(unique, chosen),
+        batch=batch,
+        batch_wait=batch_wait,
+        batch_args=batch_args,
         expires_in=None if expires_in is None else check_expires_in(expires_in),
         parameters=arguments,
         injection=injection,
         extensions=around,
     )
+
+
+def _check_batch(
+    batch: int, batch_wait: timedelta, run: Run | None, transaction: bool | str, task: str
+) -> None:
+    check_batch(batch, batch_wait)
+    if run == "process" or transaction:
+        raise ConfigError(
+            f"task {task}: a batch handler runs on the loop or in a thread, and opens its transactions "
+            "itself: leave run and transaction out"
+        )
 
 
 def _checked_unique(unique: Unique | None, task: str) -> Unique | None:

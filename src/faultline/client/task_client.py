@@ -49,7 +49,7 @@ class Task(Generic[P, R]):
         functools.update_wrapper(self, spec.handler)
         self.spec = spec
         self._sender = sender
-        self._reader = ResultReader(spec.handler)
+        self._reader = ResultReader(spec.handler if spec.batch is None else _of_any_type)
         self._around = spec.extensions.middleware.of_enqueues
         self._options = dict(options if options is not None else _defaults(spec))
         self._key_of = None if spec.unique is None else _key_maker(spec, spec.unique)
@@ -232,6 +232,10 @@ _ELSEWHERE: Final = {
     "options": "using(...)",
     "kiq": "aenqueue(...)",
 }
+
+
+def _of_any_type() -> Any:
+    """In place of a batch handler, which returns nothing or a mapping: a job's result is of any type."""
 
 
 def _key_maker(spec: TaskSpec, unique: Unique) -> Callable[[str], str]:
