@@ -87,6 +87,13 @@ class TaskSpec:
         _check_options(
             self.queue, self.priority, self.max_attempts, self.max_crashes, self.timeout, self.lease_for
         )
+        if self.unique is not None and not isinstance(self.unique, Unique):
+            raise ConfigError(
+                f"task {self.name}: unique is a Unique, such as Unique.while_queued(); "
+                f"got {self.unique!r:.60}"
+            )
+        if self.expires_in is not None:
+            check_expires_in(self.expires_in)
         object.__setattr__(self, "run", _checked_run(self.run, self.is_async, self.name))
 
 
@@ -98,6 +105,7 @@ def _check_options(
     timeout: timedelta | None,
     lease_for: timedelta | None,
 ) -> None:
+    # Before the handler is examined: the options were written first, and a lambda's name would hide them.
     check_queue_name(queue)
     check_priority(priority)
     check_max_attempts(max_attempts)
@@ -135,16 +143,11 @@ def spec_of(
     >>> spec_of(ping, name="net.ping").codec.encode(("localhost",), {})
     '{"host":"localhost"}'
     """
-    # Before the handler is examined: the options were written first, and a lambda's name would hide them.
     _check_options(queue, priority, max_attempts, max_crashes, timeout, lease_for)
     chosen = check_task_name(_own_name(handler) if name is None else name)
     _check_handler(handler, chosen)
-    if batch is not None:
-        _check_batch(batch, batch_wait, run, transaction, chosen)
-    batch_args = None if batch is None else args_type(handler, chosen)
-    parameters = (
-        parameters_of(handler, chosen) if batch_args is None else parameters_of_args(batch_args, chosen)
-    )
+    batch_args = None if batch is None else _batch_args(handler, batch, batch_wait, run, transaction, chosen)
+    parameters = parameters_of_args(batch_args, chosen) if batch_args else parameters_of(handler, chosen)
     _check_no_method(handler, parameters, chosen)
     takes_job = batch is None and _takes_job(parameters, chosen)
     rest = dict(list(parameters.items())[1:]) if takes_job else parameters
@@ -165,34 +168,33 @@ def spec_of(
         lease_for=lease_for,
         run=run,
         transaction=transaction,
-        unique=_checked_unique(unique, chosen),
+        unique=unique,
         batch=batch,
         batch_wait=batch_wait,
         batch_args=batch_args,
-        expires_in=None if expires_in is None else check_expires_in(expires_in),
+        expires_in=expires_in,
         parameters=arguments,
         injection=injection,
         extensions=around,
     )
 
 
-def _check_batch(
-    batch: int, batch_wait: timedelta, run: Run | None, transaction: bool | str, task: str
-) -> None:
+def _batch_args(
+    handler: Callable[..., Any],
+    batch: int,
+    batch_wait: timedelta,
+    run: Run | None,
+    transaction: bool | str,
+    task: str,
+) -> type[Any]:
+    """What makes the arguments of one job of a batch."""
     check_batch(batch, batch_wait)
     if run == "process" or transaction:
         raise ConfigError(
             f"task {task}: a batch handler runs on the loop or in a thread, and opens its transactions "
             "itself: leave run and transaction out"
         )
-
-
-def _checked_unique(unique: Unique | None, task: str) -> Unique | None:
-    if unique is not None and not isinstance(unique, Unique):
-        raise ConfigError(
-            f"task {task}: unique is a Unique, such as Unique.while_queued(); got {unique!r:.60}"
-        )
-    return unique
+    return args_type(handler, task)
 
 
 def _own_name(handler: Callable[..., Any]) -> str:

@@ -98,7 +98,8 @@ class Executor:
             else:
                 attempt = await self._next()
                 told = is_logging(logging.DEBUG)
-            if attempt.spec is not None and attempt.spec.batch is not None:
+            spec = attempt.spec
+            if spec is not None and spec.batch is not None:
                 await self.batches.take(attempt, self._start_member, self._may_begin)
                 turned_at, now = 0.0, time.monotonic()
                 continue
