@@ -22,7 +22,8 @@ HELPERS = {
     "raise_dead", "raise_sequences", "raise_top", "readable", "record_server", "refuse", "server_mark",
     "shift_deadlines", "spared", "state_of", "step_over_rows", "table_figures", "take_key",
     "take_key_unless_other", "text_of", "timeline", "where_is", "why_refused", "within", "worker_key",
-    "worker_seen",
+    "worker_seen", "take_key_by_rule", "take_queued", "key_in_period", "checked_expiry", "refuse_full",
+    "aged",
 }  # fmt: skip
 
 

@@ -18,8 +18,8 @@ MUTANTS = (
         "an answer follows the transaction of another job", "G7",
         f"{TOGETHER}::test_a_key_that_names_another_request_fails_alone",
         (Patch(
-            "client/gathering/batches.py", "return [Alone.FIRST if row.id is None else row.id for row in rows]",
-            "return [rows[0].id if row.id is None else row.id for row in rows]",
+            "client/gathering/batches.py", "return [Alone.FIRST if row.id is None else MadeJob(row.id, row.is_new) for row in rows]",
+            "return [MadeJob(rows[0].id or 0, True) if row.id is None else MadeJob(row.id, row.is_new) for row in rows]",
         ),),
     ),
     Mutant(

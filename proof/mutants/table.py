@@ -29,6 +29,7 @@ from proof.mutants import (
     of_the_worker,
     of_time,
     of_turned_servers,
+    of_unique,
 )
 from proof.mutants.mutant import Mutant
 
@@ -61,4 +62,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_silence.MUTANTS,
     *of_turned_servers.MUTANTS,
     *of_gathering.MUTANTS,
+    *of_unique.MUTANTS,
 )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from faultline.app import Faultline
+    from faultline.batch import BatchItem
     from faultline.client import Handle, Task
     from faultline.config import WorkerConfig
     from faultline.errors import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         NotInTransaction,
         OutcomeUnknown,
         OutOfBounds,
+        QueueFull,
         ResourceFailed,
         ResultNotKept,
         TransactionConflict,
@@ -48,12 +50,14 @@ if TYPE_CHECKING:
     from faultline.outcome import Cancel, Dead, Snooze
     from faultline.retry import Constant, Exponential, Retry, RetryPolicy, bury, ignore
     from faultline.store.lent import SyncTransaction, Transaction
+    from faultline.unique import Unique
 
 __all__ = [
     "AlreadySettled",
     "BadArguments",
     "BadDocument",
     "BadName",
+    "BatchItem",
     "Cancel",
     "Constant",
     "Dead",
@@ -78,6 +82,7 @@ __all__ = [
     "NotInTransaction",
     "OutOfBounds",
     "OutcomeUnknown",
+    "QueueFull",
     "Refusal",
     "ResourceFailed",
     "ResultNotKept",
@@ -91,6 +96,7 @@ __all__ = [
     "TransactionEnded",
     "TransactionOpen",
     "TransactionProvider",
+    "Unique",
     "WaitTimeout",
     "WorkerConfig",
     "WrongState",
@@ -103,19 +109,21 @@ __all__ = [
 # Each name is loaded when it is first used: a pacemaker, or `faultline --help`, uses few of them.
 _HOMES = {
     "faultline.app": "Faultline",
+    "faultline.batch": "BatchItem",
     "faultline.client": "Handle Task",
     "faultline.config": "WorkerConfig",
     "faultline.errors": (
         "AlreadySettled BadArguments BadDocument BadName FaultlineError HandlerDied InSavepoint "
         "JobCancelled JobDead JobNotFound KeyConflict LeaseLost NotCommitted NotInTransaction OutcomeUnknown "
-        "OutOfBounds ResourceFailed ResultNotKept TransactionConflict TransactionEnded TransactionOpen "
-        "WaitTimeout WrongState"
+        "OutOfBounds QueueFull ResourceFailed ResultNotKept TransactionConflict TransactionEnded "
+        "TransactionOpen WaitTimeout WrongState"
     ),
     "faultline.extensions": "JobEvent TransactionProvider injected",
     "faultline.job": "Job JobInfo JobState LedgerEntry NewJob Refusal",
     "faultline.outcome": "Cancel Dead Snooze",
     "faultline.retry": "Constant Exponential Retry RetryPolicy bury ignore",
     "faultline.store.lent": "SyncTransaction Transaction",
+    "faultline.unique": "Unique",
 }
 
 if not TYPE_CHECKING:  # to a type checker it would say that every name is there

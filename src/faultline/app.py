@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
-from faultline.bounds import check_job_id, check_queue_name
+from faultline.bounds import check_age_after, check_job_id, check_max_depth, check_queue_name
 from faultline.client import send_in
 from faultline.client.app_stores import AppStores, refuse_in_a_loop
 from faultline.client.handle import found
@@ -78,8 +79,8 @@ class Faultline:
         """Make a task of a function: `@app.task`, or `@app.task(queue=..., max_attempts=...)`.
 
         The function may be sync or async, and may take `job: Job` as its first parameter. Options: name,
-        queue, priority, max_attempts, retry, timeout, lease_for, run, forbid_unknown; `run="process"` is for
-        handlers that compute for long, and may have to be killed.
+        queue, priority, max_attempts, retry, timeout, lease_for, run, forbid_unknown, unique, expires_in,
+        batch; `run="process"` is for handlers that compute for long, and may have to be killed.
 
         >>> app = Faultline("dbname=shop")
         >>> @app.task
@@ -291,6 +292,24 @@ class Faultline:
         """Tell idle workers that a queue may have work; after the commit of a transaction that enqueued."""
         await self._sender.arun(calls.wake(check_queue_name(queue)))
 
+    def configure_queue(
+        self, queue: str, *, max_depth: int | None = None, age_after: timedelta | None = None
+    ) -> None:
+        """Set how many due jobs a queue may hold, and by which age its jobs move ahead by one priority.
+
+        None leaves a value as it is, zero takes it away. An enqueue in a full queue raises QueueFull; the
+        bound is soft, for a watchdog counts once a second. Retries and replays are never refused.
+
+        app.configure_queue("mail", max_depth=10_000, age_after=timedelta(minutes=10))
+        """
+        self._sender.run(_queue_bounds(queue, max_depth, age_after), "configure_queue")
+
+    async def aconfigure_queue(
+        self, queue: str, *, max_depth: int | None = None, age_after: timedelta | None = None
+    ) -> None:
+        """Set how many due jobs a queue may hold, and by which age its jobs move ahead by one priority."""
+        await self._sender.arun(_queue_bounds(queue, max_depth, age_after))
+
     def run_worker(self, **options: Unpack["RunOptions"]) -> int:
         """Run a worker, as `faultline worker` does, until SIGTERM or Ctrl-C; gives its exit code.
 
@@ -373,6 +392,16 @@ class Faultline:
         __init__ = naming_options("Faultline", ConfigError)(__init__)
         jobs = naming_options("jobs", InputError)(jobs)
         ajobs = naming_options("ajobs", InputError)(ajobs)
+
+
+def _queue_bounds(queue: str, max_depth: int | None, age_after: timedelta | None) -> Call[None]:
+    if max_depth is None and age_after is None:
+        raise InputError("name what to set of the queue: max_depth or age_after")
+    return calls.configure_queue(
+        check_queue_name(queue),
+        None if max_depth is None else check_max_depth(max_depth),
+        None if age_after is None else check_age_after(age_after),
+    )
 
 
 def _listing(

@@ -16,6 +16,7 @@ PRIORITY_MAX: Final = 100
 ATTEMPTS_MAX: Final = 10_000
 # PostgreSQL compares intervals with months of 30 days, so its ten years are 3,600 of them.
 DELAY_MAX: Final = timedelta(days=3_600)
+EXPIRES_IN_MIN: Final = timedelta(milliseconds=1)
 LEASE_MIN: Final = timedelta(milliseconds=500)
 LEASE_MAX: Final = timedelta(days=1)
 TIMEOUT_MIN: Final = timedelta(milliseconds=100)
@@ -23,6 +24,7 @@ TIMEOUT_MAX: Final = timedelta(days=30)
 RUN_AT_MIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 RUN_AT_MAX: Final = datetime(2200, 1, 1, tzinfo=UTC)
 KEY_CHARS_MAX: Final = 255
+DEPTH_MAX: Final = 1_000_000
 TASK_CHARS_MAX: Final = 128
 QUEUE_CHARS_MAX: Final = 63
 RETRY_BYTES_MAX: Final = 8_192
@@ -120,6 +122,26 @@ def check_key(key: str) -> str:
     return key
 
 
+def check_max_depth(max_depth: int) -> int:
+    """The most due jobs of a queue, from 1 to a million; 0 for no bound.
+
+    >>> check_max_depth(1000)
+    1000
+    """
+    return _whole("max_depth", max_depth, 0, DEPTH_MAX)
+
+
+def check_age_after(age_after: timedelta) -> timedelta:
+    """The age by which jobs move ahead by one priority, from a second to a year; zero for none.
+
+    >>> check_age_after(timedelta(minutes=10))
+    datetime.timedelta(seconds=600)
+    """
+    if age_after == timedelta(0):
+        return age_after
+    return _between("age_after", age_after, timedelta(seconds=1), timedelta(days=365))
+
+
 def check_job_id(job_id: int) -> int:
     """A job's id, as `enqueue` gave it: a whole number from 1 up.
 
@@ -176,6 +198,15 @@ def check_delay(delay: timedelta, field: str = "delay") -> timedelta:
     return _between(field, delay, timedelta(0), DELAY_MAX)
 
 
+def check_expires_in(expires_in: timedelta) -> timedelta:
+    """The time that a job may wait for its first claim: above zero, and at most 3,600 days.
+
+    >>> check_expires_in(timedelta(minutes=5))
+    datetime.timedelta(seconds=300)
+    """
+    return _between("expires_in", expires_in, EXPIRES_IN_MIN, DELAY_MAX)
+
+
 def check_lease_for(lease_for: timedelta) -> timedelta:
     """A lease from half a second to a day.
 
@@ -209,19 +240,19 @@ def _as_timedelta(value: object) -> str:
     return f"timedelta(seconds={seconds})"
 
 
-def check_run_at(run_at: datetime) -> datetime:
+def check_run_at(run_at: datetime, field: str = "run_at") -> datetime:
     """A moment with a time zone, in the years 2000 to 2199.
 
     >>> check_run_at(datetime(2026, 1, 1, tzinfo=UTC)).year
     2026
     """
     if not isinstance(run_at, datetime):
-        raise OutOfBounds(f"run_at is a datetime, not {with_article(type(run_at).__name__)}")
+        raise OutOfBounds(f"{field} is a datetime, not {with_article(type(run_at).__name__)}")
     if run_at.tzinfo is None or run_at.utcoffset() is None:
         raise OutOfBounds(
-            f"run_at needs a time zone, or it would mean another moment on another machine; got {run_at}. "
-            "Use datetime.now(UTC) + ..., or run_at.astimezone()"
+            f"{field} needs a time zone, or it would mean another moment on another machine; got {run_at}. "
+            f"Use datetime.now(UTC) + ..., or {field}.astimezone()"
         )
     if not RUN_AT_MIN <= run_at < RUN_AT_MAX:
-        raise OutOfBounds(f"run_at lies in the years 2000 to 2199; got {run_at.isoformat()}")
+        raise OutOfBounds(f"{field} lies in the years 2000 to 2199; got {run_at.isoformat()}")
     return run_at

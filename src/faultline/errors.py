@@ -9,6 +9,7 @@
     │   └── BadDocument             a value that JSON in PostgreSQL cannot hold
     ├── UnknownTask             no task of that name is registered here
     ├── KeyConflict             the key already names another request
+    ├── QueueFull               the queue holds as many due jobs as it may
     ├── LeaseLost               the job is no longer ours
     ├── HandlerDied             its process ended before it did
     ├── AlreadySettled          this attempt has already said how it ended
@@ -128,6 +129,14 @@ class KeyConflict(FaultlineError):
     """The key already names another request: another task, or other args.
 
     No job was added, and the first one is untouched. Use another key, or send the same request.
+    """
+
+
+class QueueFull(FaultlineError):
+    """The queue holds as many due jobs as it may (SQLSTATE LS007).
+
+    Nothing was enqueued, and a transaction of your own can only roll back. Try again when workers have caught
+    up, add workers, or raise the limit: `faultline queues set NAME --max-depth N`.
     """
 
 

@@ -87,6 +87,11 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     retry: str | None = None
     key: str | None = None
     key_for: timedelta | None = None
+    key_rule: str | None = None
+    """What becomes of it where its key names a job already; `Unique` makes the rules."""
+    expires_at: datetime | None = None
+    """Without a claim by this moment it ends as cancelled; or `expires_in`, from the enqueue on."""
+    expires_in: timedelta | None = None
     trace: str | None = None
     """The trace context of the enqueue: a W3C traceparent, and after a blank its tracestate, if any."""
 

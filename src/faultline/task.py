@@ -8,7 +8,9 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 from faultline.args import ArgsCodec
 from faultline.args.signature import parameters_of
+from faultline.batch import BATCH_WAIT, args_type, check_batch, parameters_of_args
 from faultline.bounds import (
+    check_expires_in,
     check_lease_for,
     check_max_attempts,
     check_max_crashes,
@@ -22,6 +24,7 @@ from faultline.extensions import AppExtensions, Injection, injection_of
 from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy, rules_of
 from faultline.text.suggest import close_to
+from faultline.unique import Unique
 
 MAX_ATTEMPTS: Final = 10
 MAX_CRASHES: Final = 3
@@ -60,6 +63,17 @@ class TaskSpec:
     """The handler needs `job.complete`: a worker without a DSN that serves its queue refuses to start.
 
     A name, such as "django", has the handler run inside the transaction that is provided by this name."""
+    unique: Unique | None = None
+    """Which other job of the same key counts as this one, unless `using` names a key or another rule."""
+    batch: int | None = None
+    """The most jobs that its handler is given in one call; None: it is given one."""
+    batch_wait: timedelta = BATCH_WAIT
+    batch_args: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+    """Makes the arguments of one job of a batch."""
+    expires_in: timedelta | None = None
+    """How long a job may wait for its first claim."""
+    parameters: Mapping[str, inspect.Parameter] = field(default_factory=dict, compare=False, repr=False)
+    """The arguments of a job, by name."""
     injection: Injection | None = None
     """What the worker adds to a call, beside `job`; None: nothing."""
     extensions: AppExtensions = field(default_factory=AppExtensions, compare=False, repr=False)
@@ -73,6 +87,13 @@ class TaskSpec:
         _check_options(
             self.queue, self.priority, self.max_attempts, self.max_crashes, self.timeout, self.lease_for
         )
+        if self.unique is not None and not isinstance(self.unique, Unique):
+            raise ConfigError(
+                f"task {self.name}: unique is a Unique, such as Unique.while_queued(); "
+                f"got {self.unique!r:.60}"
+            )
+        if self.expires_in is not None:
+            check_expires_in(self.expires_in)
         object.__setattr__(self, "run", _checked_run(self.run, self.is_async, self.name))
 
 
@@ -84,6 +105,7 @@ def _check_options(
     timeout: timedelta | None,
     lease_for: timedelta | None,
 ) -> None:
+    # Before the handler is examined: the options were written first, and a lambda's name would hide them.
     check_queue_name(queue)
     check_priority(priority)
     check_max_attempts(max_attempts)
@@ -109,6 +131,10 @@ def spec_of(
     run: Run | None = None,
     transaction: bool | str = False,
     forbid_unknown: bool = True,
+    unique: Unique | None = None,
+    expires_in: timedelta | None = None,
+    batch: int | None = None,
+    batch_wait: timedelta = BATCH_WAIT,
     extensions: AppExtensions | None = None,
 ) -> TaskSpec:
     """Read a handler's signature and check its options.
@@ -117,13 +143,13 @@ def spec_of(
     >>> spec_of(ping, name="net.ping").codec.encode(("localhost",), {})
     '{"host":"localhost"}'
     """
-    # Before the handler is examined: the options were written first, and a lambda's name would hide them.
     _check_options(queue, priority, max_attempts, max_crashes, timeout, lease_for)
     chosen = check_task_name(_own_name(handler) if name is None else name)
     _check_handler(handler, chosen)
-    parameters = parameters_of(handler, chosen)
+    batch_args = None if batch is None else _batch_args(handler, batch, batch_wait, run, transaction, chosen)
+    parameters = parameters_of_args(batch_args, chosen) if batch_args else parameters_of(handler, chosen)
     _check_no_method(handler, parameters, chosen)
-    takes_job = _takes_job(parameters, chosen)
+    takes_job = batch is None and _takes_job(parameters, chosen)
     rest = dict(list(parameters.items())[1:]) if takes_job else parameters
     around, is_async = extensions or AppExtensions(), _is_async(handler)
     injection, arguments = injection_of(chosen, rest, is_async, transaction, around)
@@ -142,9 +168,33 @@ def spec_of(
         lease_for=lease_for,
         run=run,
         transaction=transaction,
+        unique=unique,
+        batch=batch,
+        batch_wait=batch_wait,
+        batch_args=batch_args,
+        expires_in=expires_in,
+        parameters=arguments,
         injection=injection,
         extensions=around,
     )
+
+
+def _batch_args(
+    handler: Callable[..., Any],
+    batch: int,
+    batch_wait: timedelta,
+    run: Run | None,
+    transaction: bool | str,
+    task: str,
+) -> type[Any]:
+    """What makes the arguments of one job of a batch."""
+    check_batch(batch, batch_wait)
+    if run == "process" or transaction:
+        raise ConfigError(
+            f"task {task}: a batch handler runs on the loop or in a thread, and opens its transactions "
+            "itself: leave run and transaction out"
+        )
+    return args_type(handler, task)
 
 
 def _own_name(handler: Callable[..., Any]) -> str:

@@ -159,3 +159,34 @@ def test_bad_input_exits_with_2_says_what_is_wrong_and_changes_no_row(on, databa
     assert said in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
     assert row_counts(database) == before
+
+
+def test_a_key_rule_is_told_by_name(on):
+    asked = ("enqueue", "sync", "--key", "tenant-7", "--key-rule")
+    on(*asked, "while_queued")
+
+    assert "was there already" in on(*asked, "while_queued").stdout
+    assert "is not one of" in on(*asked, "sometimes").stderr
+
+
+def test_a_job_may_expire(on, db):
+    on("enqueue", "remind", "--expires-in", "5m")
+
+    (left,) = db.execute("select expires_at - created_at from faultline.active").fetchone()
+    assert str(left) == "0:05:00"
+
+
+def test_a_queue_is_bounded_and_the_bound_taken_away(on):
+    on("enqueue", "t", "--queue", "mail")
+    told = on("queues", "set", "mail", "--max-depth", "1", "--age-after", "10m")
+    full = on("enqueue", "t", "--queue", "mail")
+    listed = on("queues", "list").stdout
+    off = on("queues", "set", "mail", "--max-depth", "none", "--age-after", "none")
+
+    assert told.stdout == "queue mail holds at most 1 due job, which move ahead by one priority each 10m00s\n"
+    assert full.exit_code == 1
+    assert "queue mail is full" in full.stderr
+    assert "full" in listed.split()
+    assert off.stdout == "queue mail holds any number of jobs\n"
+    assert on("queues", "set", "mail").exit_code == 2
+    assert on("queues", "set", "mail", "--max-depth", "0").exit_code == 2

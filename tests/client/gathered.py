@@ -22,7 +22,7 @@ class InLoop:
 
     def all_at_once(self, jobs):
         async def main():
-            sending = (self.app._sender.aenqueue(job) for job in jobs)
+            sending = (id_of(self.app._sender.aenqueue(job)) for job in jobs)
             return await asyncio.gather(*sending, return_exceptions=True)
 
         return self.loop.run(main())
@@ -44,7 +44,7 @@ class InThreads:
         def send(job):
             ready.wait(30)
             try:
-                return self.app._sender.enqueue(job)
+                return self.app._sender.enqueue(job).id
             except Exception as error:
                 return error
 
@@ -53,6 +53,11 @@ class InThreads:
 
     def close(self):
         self.app.close()
+
+
+async def id_of(sending):
+    """The id of a job that is being sent."""
+    return (await sending).id
 
 
 FORMS = [InLoop, InThreads]
@@ -84,7 +89,7 @@ class BusyApp:
         await self.until_waiting(1)
 
     def add(self, job):
-        return asyncio.create_task(self.sender.aenqueue(job))
+        return asyncio.create_task(id_of(self.sender.aenqueue(job)))
 
     async def until_waiting(self, sessions):
         async with asyncio.timeout(30):

@@ -33,7 +33,7 @@ def callers(request, database):
 def called(monkeypatch):
     """The names of the calls that stores make, and how many jobs each brings."""
     made = []
-    enqueue, each = calls.enqueue, calls.enqueue_each
+    enqueue, each = calls.enqueue_one, calls.enqueue_each
 
     def one(new):
         made.append(1)
@@ -43,7 +43,7 @@ def called(monkeypatch):
         made.append(len(jobs))
         return each(jobs)
 
-    monkeypatch.setattr(calls, "enqueue", one)
+    monkeypatch.setattr(calls, "enqueue_one", one)
     monkeypatch.setattr(calls, "enqueue_each", many)
     return made
 

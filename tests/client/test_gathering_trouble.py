@@ -238,7 +238,7 @@ def test_each_job_is_told_as_an_event(database, form):
 
 def test_each_loop_has_a_line_of_its_own(database):
     app = Faultline(database)
-    answers: list[int] = []
+    answers: list[object] = []
 
     def loop():
         async def main():

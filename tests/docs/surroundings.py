@@ -3,6 +3,7 @@
 import asyncio  # noqa: F401
 import contextlib  # noqa: F401
 import os
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -41,6 +42,16 @@ conn.execute("insert into orders (id) values (7) on conflict do nothing")
 @app.task(queue="billing")
 async def charge(job: Job, order_id: int) -> str:
     return f"order {order_id} in job {job.id}"
+
+
+@dataclass
+class Letter:
+    id: int
+    text: str = ""
+
+
+@app.task
+def rebuild(tenant: int, reason: str = "") -> None: ...
 
 
 def too_early(order_id: int) -> bool:

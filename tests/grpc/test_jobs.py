@@ -184,3 +184,32 @@ def test_i12_a_result_that_cannot_be_kept_harms_no_other(served):
             assert (await talk.settle(done(bad))).accepted == 1
 
     served(test)
+
+
+def test_a_key_rule_says_which_job_counts_and_the_answer_whether_it_is_new(served):
+    async def test(place):
+        way = place.place()
+        asked = NewJob(task="sync", key="tenant-7", key_rule="while_queued", args=b'{"n": 1}')
+        first = await way.ask(way.jobs.Submit, client_pb2.SubmitRequest(job=asked))
+        asked.args = b'{"n": 2}'
+        second = await way.ask(way.jobs.Submit, client_pb2.SubmitRequest(job=asked))
+        assert (first.is_new, second.is_new, second.id) == (True, False, first.id)
+        code, problem = await _refused(way.submit(key="k", key_rule="sometimes"))
+        assert (code, problem.code) == (Code.INVALID_ARGUMENT, "out_of_bounds")
+
+    served(test)
+
+
+def test_a_job_may_expire(served):
+    async def test(place):
+        way = place.place()
+        job_id = await way.submit(task="remind", expires_in_ms=1)
+        await asyncio.sleep(0.01)
+        await place.store.run(calls.expire())
+        assert (await way.info(job_id)).state == "cancelled"
+        code, problem = await _refused(
+            way.submit(task="t", expires_in_ms=5, expires_at_us=4_000_000_000_000_000)
+        )
+        assert (code, problem.code) == (Code.INVALID_ARGUMENT, "out_of_bounds")
+
+    served(test)

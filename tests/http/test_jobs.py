@@ -280,3 +280,44 @@ def test_a_job_has_one_path(admin, submit, form, end):
 
     assert answer.status_code == 422, answer.text
     assert admin.get(f"{JOBS}/{job_id}{end}").status_code == 200
+
+
+def test_a_key_rule_says_what_a_second_submit_changes(admin, queue, store):
+    asked = {"task": "sync", "queue": queue, "key": "tenant-7", "key_rule": "replace"}
+    first = admin.post(JOBS, json={**asked, "args": {"n": 1}})
+    second = admin.post(JOBS, json={**asked, "args": {"n": 2}})
+    wrong = admin.post(JOBS, json={**asked, "key_rule": "sometimes"})
+    without = admin.post(JOBS, json={"task": "sync", "queue": queue, "key_rule": "replace"})
+
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert second.json() == {"id": first.json()["id"], "new": False}
+    assert store.run(calls.get(first.json()["id"])).args == {"n": 2}
+    assert (wrong.status_code, without.status_code) == (422, 422)
+
+
+def test_a_job_that_expires_is_submitted_and_one_that_never_could_start_is_refused(
+    admin, queue, store, clock
+):
+    asked = {"task": "remind", "queue": queue}
+    job_id = admin.post(JOBS, json={**asked, "expires_seconds": 60}).json()["id"]
+    never = admin.post(JOBS, json={**asked, "expires_seconds": 60, "delay_seconds": 60})
+    both = admin.post(JOBS, json={**asked, "expires_seconds": 60, "expires_at": "2090-01-01T00:00:00Z"})
+    clock.advance(seconds=61)
+    store.run(calls.expire())
+
+    assert (never.status_code, both.status_code) == (422, 422)
+    assert store.run(calls.get(job_id)).error == "expired before it started"
+
+
+def test_a_full_queue_refuses_a_submit_by_name(admin, queue, store):
+    admin.post(JOBS, json={"task": "t", "queue": queue})
+    view = admin.patch(f"/api/v1/queues/{queue}", json={"max_depth": 1, "age_after_seconds": 60}).json()
+    refused = admin.post(JOBS, json={"task": "t", "queue": queue})
+    nothing = admin.patch(f"/api/v1/queues/{queue}", json={})
+    wrong = admin.patch(f"/api/v1/queues/{queue}", json={"max_depth": -1})
+    admin.patch(f"/api/v1/queues/{queue}", json={"max_depth": 0, "keep": "outline"})
+
+    assert (view["max_depth"], view["full"], view["age_after_seconds"]) == (1, True, 60.0)
+    assert (refused.status_code, code_of(refused)) == (429, "queue_full")
+    assert (nothing.status_code, wrong.status_code) == (422, 422)
+    assert admin.post(JOBS, json={"task": "t", "queue": queue}).status_code == 201

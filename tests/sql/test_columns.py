@@ -38,7 +38,7 @@ def test_a_dead_job_has_all_that_a_job_keeps(columns):
 
 
 def test_a_new_job_has_its_columns(columns):
-    assert set(BLOCKS["new_columns"]) <= set(BLOCKS["kept_columns"])
+    assert set(BLOCKS["new_columns"]) <= set(BLOCKS["job_columns"])
 
 
 def test_the_database_has_every_block_spelled_out(db):

@@ -56,6 +56,19 @@ def test_a_job_whose_last_attempt_crashed_is_dead(store, guard):
     assert "lease expired" in store.run(calls.get(job)).error
 
 
+def test_a_job_that_no_worker_claims_in_time_is_ended_and_told(store, guard):
+    heard: list[dict[str, Any]] = []
+    stop = listen(lambda name, facts: heard.append(facts) if name == "job_expired" else None)
+    job = enqueue(store, expires_in=timedelta(milliseconds=300))
+    guard()
+
+    eventually(lambda: state_of(store, job) == "cancelled")
+    eventually(lambda: heard)
+    stop()
+
+    assert heard == [{"job_id": job, "task": "test_task", "queue": "default"}]
+
+
 def test_a_scheduled_job_is_lined_up_when_its_moment_comes(database, store, guard):
     job = enqueue(store, delay=timedelta(seconds=1))
     guard(tick=timedelta(seconds=1))
@@ -269,3 +282,11 @@ def test_an_error_of_our_own_is_told_in_a_line(caplog):
     (told,) = (record for record in caplog.records if record.name.startswith("faultline"))
     assert told.exc_info is None
     assert told.getMessage().endswith("set FAULTLINE_POOLER=transaction")
+
+
+def test_a_round_marks_the_queues_that_are_full(store, guard):
+    store.run(calls.configure_queue("default", max_depth=1))
+    guard()
+    enqueue(store)
+
+    eventually(lambda: store.run(calls.list_queues("default"))[0].full)

@@ -36,4 +36,17 @@ MUTANTS = (
         "two enqueues of one key",
         "NothingLost",
     ),
+    ExplorerMutant(
+        "a job that is unique while queued is found without a lock",
+        (
+            (
+                "take_queued",
+                "and job.claim is null\n        and (job.expires_at is null or job.expires_at > moment)\n"
+                "      for share skip locked;",
+                "and job.claim is null;",
+            ),
+        ),
+        "enqueue while queued against a claim",
+        "SeesCommit",
+    ),
 )

@@ -2,10 +2,20 @@
 
 from proof.explorer.scenario import Scenario, VerbStop
 from proof.explorer.scenarios.plays import does, does_together, if_claimed, works_at_once, works_quickly
-from proof.explorer.scenarios.verbs import bury, claim, complete_at_once, enqueue, in_hand, replay, tick
+from proof.explorer.scenarios.verbs import (
+    bury,
+    claim,
+    complete_at_once,
+    enqueue,
+    enqueue_queued,
+    in_hand,
+    replay,
+    tick,
+)
 
 TAKEN = VerbStop("take_key", "select * into held")
 LAPSED = VerbStop("take_key", "if held.until < moment")
+FREE = VerbStop("take_queued", "if rule = 'while_queued' then")
 KEYED = (enqueue("setup", "k").sql,)
 ENDED = (*KEYED, *in_hand("A"), complete_at_once("A").sql)
 DEAD = (*KEYED, *in_hand("A"), bury("A").sql)
@@ -61,6 +71,20 @@ SCENARIOS = (
         DEAD,
         stops=(LAPSED,),
         sees_refusals=False,
+    ),
+    Scenario(
+        "enqueue while queued against a claim",
+        "two producers enqueue a key that is unique while queued, one in an open transaction, while a worker "
+        "claims and completes the job that waits; a claim of each producer's job follows its commit",
+        {
+            "E": does_together(enqueue_queued("E", "k")),
+            "F": does(enqueue_queued("F", "k")),
+            "A": if_claimed("A", works_at_once("A")),
+        },
+        (enqueue_queued("setup", "k").sql,),
+        stops=(FREE,),
+        sees_refusals=False,
+        is_quick=True,
     ),
     Scenario(
         "keys and claims",

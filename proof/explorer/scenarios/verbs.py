@@ -239,6 +239,19 @@ def enqueue(who: str, key: str, keep_for: str = "10 s") -> Step:
     )
 
 
+def enqueue_queued(who: str, key: str) -> Step:
+    """Ask for a job that is unique while queued: one that begins after this commit."""
+    return _step(
+        f"enqueues {key}",
+        f"""
+        insert into explorer.told (who, verb, job_id, answer)
+        select '{who}', 'enqueue_queued', made.id, case when made.is_new then 'done' else 'same' end
+        from faultline.enqueue_many(
+          'task', array['null'], keys => array['{key}'], key_rule => 'while_queued') as made
+        returning job_id, answer""",
+    )
+
+
 def enqueued(jobs: int = 1, options: str = "") -> tuple[str, ...]:
     """For a setup: so many jobs, each written down as asked for."""
     return (

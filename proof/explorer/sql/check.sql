@@ -143,6 +143,12 @@ as $$
   ) as counted
   where counted.attempt <> counted.attempts_seen or counted.crashes <> counted.crashes_seen
 
+  -- SeesCommit: a job that was told to a producer as queued begins after the producer's commit.
+  union all
+  select 'SeesCommit', format('%s was told that job %s waits (%s), and no claim of it came after the commit', asked.who, asked.job_id, asked.answer)
+  from explorer.queued_once as asked
+  where not asked.is_seen
+
   -- Drains: a fresh worker and a fresh watchdog leave nothing to do.
   union all
   select 'Drains', format('job %s is still %s', job.id, job.state)

@@ -253,6 +253,14 @@ left join lateral (
   select entry.outcome, entry.xmin from faultline.ledger as entry
   where entry.job_id = effect.job_id and entry.token = effect.token and entry.claim = effect.claim) as ended on true;
 
+-- Enqueues of a key that is unique while queued: whether a claim of the job was committed after them.
+create view explorer.queued_once as
+select told.who, told.job_id, told.answer, exists (
+  select from explorer.hands as hand
+  where hand.job_id = told.job_id and explorer.said_when(told.xmin, hand.xmin) = 'before') as is_seen
+from explorer.told as told
+where told.verb = 'enqueue_queued';
+
 -- All that the checks read, as one number: an ending that was checked before need not be checked again.
 create function explorer.ending()
 returns text
@@ -269,6 +277,7 @@ begin
     union all select 'keys' || row::text from faultline.keys as row
     union all select 'told' || row::text from explorer.answers as row
     union all select 'effect' || row::text from explorer.rows_of_users as row
+    union all select 'queued once' || row::text from explorer.queued_once as row
     union all
     select format('hand %s %s %s %s %s %s %s', hand, who, job_id, token, claim, is_lost,
                   row_number() over (partition by job_id order by turn))

@@ -44,10 +44,12 @@ class Handle(Generic[R]):
     Handle(id=7)
     """
 
-    __slots__ = ("_reader", "_sender", "id")
+    __slots__ = ("_reader", "_sender", "id", "is_new")
 
-    def __init__(self, id: int, sender: Sender, reader: ResultReader) -> None:
+    def __init__(self, id: int, sender: Sender, reader: ResultReader, is_new: bool | None = None) -> None:
         self.id = id
+        self.is_new = is_new
+        """Whether the enqueue made the job, or its key named an older one; None of a handle by id."""
         self._sender = sender
         self._reader = reader
 

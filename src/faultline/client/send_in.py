@@ -10,24 +10,25 @@ from faultline.connections import AwaitedConnection, PlainConnection
 from faultline.job import NewJob
 from faultline.store import calls
 from faultline.store.carrier import Carrier, async_carrier, plain_carrier
+from faultline.store.rows import MadeJob
 
 
-def enqueue_in(sender: Sender, conn: PlainConnection, new: NewJob) -> int:
+def enqueue_in(sender: Sender, conn: PlainConnection, new: NewJob) -> MadeJob:
     """Put one job in its queue with the user's commit."""
     carrier = plain_carrier(conn, "enqueue_in")
-    job_id = traced_send.send(new, lambda new: carrier.run(calls.enqueue(new)))
+    made = traced_send.send(new, lambda new: carrier.run(calls.enqueue_one(new)))
     if is_due(new):
         _wake_after_commit(sender, carrier, {new.queue})
-    return job_id
+    return made
 
 
-async def aenqueue_in(sender: Sender, conn: AwaitedConnection, new: NewJob) -> int:
+async def aenqueue_in(sender: Sender, conn: AwaitedConnection, new: NewJob) -> MadeJob:
     """The same for async code."""
     carrier = async_carrier(conn, "aenqueue_in")
-    job_id = await traced_send.asend(new, lambda new: carrier.run(calls.enqueue(new)))
+    made = await traced_send.asend(new, lambda new: carrier.run(calls.enqueue_one(new)))
     if is_due(new):
         carrier.after_commit(partial(sender.hint_soon, new.queue))
-    return job_id
+    return made
 
 
 def enqueue_many_in(sender: Sender, conn: PlainConnection, jobs: Iterable[NewJob]) -> list[int]:

@@ -16,6 +16,7 @@ from faultline.failpoints import failpoint
 from faultline.job import NewJob
 from faultline.store import calls
 from faultline.store.call import Call
+from faultline.store.rows import MadeJob
 from faultline.telemetry import emit, tracing
 
 T = TypeVar("T")
@@ -40,17 +41,17 @@ class Sender:
         """Make one call for async code."""
         return await self._stores.of_this_loop().run(call, hint)
 
-    def enqueue(self, new: NewJob) -> int:
+    def enqueue(self, new: NewJob) -> MadeJob:
         """Put one job in its queue, on a connection of our own."""
         return self._enqueue(new) if tracing.tracer is None else traced_send.send(new, self._enqueue)
 
-    async def aenqueue(self, new: NewJob) -> int:
+    async def aenqueue(self, new: NewJob) -> MadeJob:
         """Put one job in its queue, on a connection of our own."""
         return await (
             self._aenqueue(new) if tracing.tracer is None else traced_send.asend(new, self._aenqueue)
         )
 
-    def _enqueue(self, new: NewJob) -> int:
+    def _enqueue(self, new: NewJob) -> MadeJob:
         line = self._lines.plain(new)
         if line is None:
             return self._send_alone(new)
@@ -65,7 +66,7 @@ class Sender:
             return self._send_alone(new, answer)
         return _told(new, answer)
 
-    async def _aenqueue(self, new: NewJob) -> int:
+    async def _aenqueue(self, new: NewJob) -> MadeJob:
         line = self._lines.of_this_loop(new)
         if line is None:
             return await self._asend_alone(new)
@@ -80,44 +81,44 @@ class Sender:
             return await self._asend_alone(new, answer)
         return _told(new, answer)
 
-    def _send_alone(self, new: NewJob, why: Alone = Alone.FIRST) -> int:
-        call, hint = calls.enqueue(new), self._hints.with_job(new)
+    def _send_alone(self, new: NewJob, why: Alone = Alone.FIRST) -> MadeJob:
+        call, hint = calls.enqueue_one(new), self._hints.with_job(new)
         failpoint("enqueue.sending")
         try:
             if why is Alone.AGAIN:
-                job_id = self._stores.plain().run_again(call, hint)
+                made = self._stores.plain().run_again(call, hint)
             else:
                 with unknown_when_unanswered(new.key is None):
-                    job_id = self.run(call, "enqueue", hint)
+                    made = self.run(call, "enqueue", hint)
         except ServerUnavailable:
             if new.key is None or why is Alone.AGAIN:
                 raise
             # The key makes a second try safe.
-            job_id = self._stores.plain().run_again(call, hint)
+            made = self._stores.plain().run_again(call, hint)
         failpoint("enqueue.sent")
-        _tell_enqueued(new, job_id)
+        _tell_enqueued(new, made.id)
         if hint is None and is_due(new):
             self._hints.send(new.queue)
-        return job_id
+        return made
 
-    async def _asend_alone(self, new: NewJob, why: Alone = Alone.FIRST) -> int:
-        call, hint = calls.enqueue(new), self._hints.with_job(new)
+    async def _asend_alone(self, new: NewJob, why: Alone = Alone.FIRST) -> MadeJob:
+        call, hint = calls.enqueue_one(new), self._hints.with_job(new)
         failpoint("enqueue.sending")
         try:
             if why is Alone.AGAIN:
-                job_id = await self._stores.of_this_loop().run_again(call, hint)
+                made = await self._stores.of_this_loop().run_again(call, hint)
             else:
                 with unknown_when_unanswered(new.key is None):
-                    job_id = await self.arun(call, hint)
+                    made = await self.arun(call, hint)
         except ServerUnavailable:
             if new.key is None or why is Alone.AGAIN:
                 raise
-            job_id = await self._stores.of_this_loop().run_again(call, hint)
+            made = await self._stores.of_this_loop().run_again(call, hint)
         failpoint("enqueue.sent")
-        _tell_enqueued(new, job_id)
+        _tell_enqueued(new, made.id)
         if hint is None and is_due(new):
             await self._hints.asend(new.queue)
-        return job_id
+        return made
 
     def _carry(self, jobs: list[NewJob]) -> list[Answer]:
         """One call for the jobs of a line, and the answer to each."""
@@ -193,10 +194,10 @@ class Sender:
         await self._hints.settle_down()
 
 
-def _told(new: NewJob, answer: int | Exception) -> int:
+def _told(new: NewJob, answer: MadeJob | Exception) -> MadeJob:
     if isinstance(answer, Exception):
         raise answer
-    _tell_enqueued(new, answer)
+    _tell_enqueued(new, answer.id)
     return answer
 
 

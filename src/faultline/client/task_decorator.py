@@ -10,8 +10,9 @@ that fit and checks none, where `object` keeps the check.
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, final, overload
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, final, overload
 
+from faultline.batch import BatchItem
 from faultline.client.sender import Sender
 from faultline.client.session_types import ConnectionLike, SessionLike
 from faultline.client.task_client import Task
@@ -20,9 +21,11 @@ from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy
 from faultline.task import Registry, Run, spec_of
 from faultline.text.suggest import did_you_mean
+from faultline.unique import Unique
 
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A")
 S = TypeVar("S", bound=SessionLike | ConnectionLike)
 
 
@@ -73,6 +76,24 @@ class TaskDecorator:
     def __call__(
         self,
         *,
+        batch: int,
+        batch_wait: timedelta = ...,
+        name: str | None = None,
+        queue: str = ...,
+        priority: int = ...,
+        max_attempts: int = ...,
+        max_crashes: int | None = ...,
+        retry: RetryPolicy | Retry | None = None,
+        timeout: timedelta | None = None,
+        lease_for: timedelta | None = None,
+        forbid_unknown: bool = True,
+        unique: Unique | None = None,
+        expires_in: timedelta | None = None,
+    ) -> "BatchDecorator": ...
+    @overload
+    def __call__(
+        self,
+        *,
         name: str | None = None,
         queue: str = ...,
         priority: int = ...,
@@ -84,6 +105,8 @@ class TaskDecorator:
         run: Run | None = None,
         transaction: bool | str = False,
         forbid_unknown: bool = True,
+        unique: Unique | None = None,
+        expires_in: timedelta | None = None,
     ) -> "TaskDecorator": ...
 
     def __call__(self, *handler: Any, **options: Any) -> Any:
@@ -96,6 +119,12 @@ class TaskDecorator:
         (function,) = handler
         chosen = self._options | options | {"extensions": self._registry.extensions}
         return Task(self._registry.add(spec_of(function, **chosen)), self._sender)
+
+
+class BatchDecorator(Protocol):
+    """Makes a task of a batch handler; its `enqueue` takes the fields of one job's arguments."""
+
+    def __call__(self, handler: Callable[[list[BatchItem[A]]], Any], /) -> Task[..., Any]: ...
 
 
 _OPTIONS: Final = tuple(

@@ -7,28 +7,29 @@ import msgspec
 
 from faultline.client.bulk import BulkEnqueue
 from faultline.job import NewJob
+from faultline.store.rows import MadeJob
 from faultline.telemetry import tracing
 from faultline.telemetry.tracing import Sending, quietly
 
 
-def send(new: NewJob, carry: Callable[[NewJob], int]) -> int:
+def send(new: NewJob, carry: Callable[[NewJob], MadeJob]) -> MadeJob:
     """Send one job; a context that the caller gave it already stays."""
     if tracing.tracer is None or new.trace is not None:
         return carry(new)
     with _in_span(new) as (traced, sending):
-        job_id = carry(traced)
-        _sent(sending, job_id, new)
-    return job_id
+        made = carry(traced)
+        _sent(sending, made.id, new)
+    return made
 
 
-async def asend(new: NewJob, carry: Callable[[NewJob], Awaitable[int]]) -> int:
+async def asend(new: NewJob, carry: Callable[[NewJob], Awaitable[MadeJob]]) -> MadeJob:
     """The same for async code."""
     if tracing.tracer is None or new.trace is not None:
         return await carry(new)
     with _in_span(new) as (traced, sending):
-        job_id = await carry(traced)
-        _sent(sending, job_id, new)
-    return job_id
+        made = await carry(traced)
+        _sent(sending, made.id, new)
+    return made
 
 
 @contextmanager

@@ -9,10 +9,11 @@ from faultline.store.driver.arrays import ArrayParam
 
 TYPES: Final = {
     "args": "jsonb", "before": "bigint", "claim": "uuid", "delay": "interval", "error": "text",
-    "job_id": "bigint", "key": "text", "key_for": "interval", "lease_for": "interval",
-    "max_attempts": "smallint", "most": "int", "priority": "smallint", "queue": "text", "reason": "text",
-    "result": "jsonb", "retry": "jsonb", "run_at": "timestamptz", "savepoint": "boolean", "task": "text",
-    "timeout": "interval", "token": "bigint", "trace": "text",
+    "expires_at": "timestamptz", "expires_in": "interval", "job_id": "bigint", "key": "text",
+    "key_for": "interval", "key_rule": "text", "lease_for": "interval", "max_attempts": "smallint",
+    "most": "int", "priority": "smallint", "queue": "text", "reason": "text", "result": "jsonb",
+    "retry": "jsonb", "run_at": "timestamptz", "savepoint": "boolean", "task": "text", "timeout": "interval",
+    "token": "bigint", "trace": "text",
 }  # fmt: skip
 """The type of each argument of the functions that run in a user's transaction."""
 

@@ -42,7 +42,7 @@ class EventCounter:
         self._kinds: dict[str, Callable[[dict[str, Any]], None]] = {
             "enqueued": self._enqueued, "jobs_claimed": self._claimed, "jobs_settled": self._settled,
             "job_crashed": self._crashed, "stale_write_blocked": self._refused,
-            "lease_expired": self._expired,
+            "lease_expired": self._expired, "job_expired": self._expired_job,
             "recovered": self._recovered, "zombie_refused": self._zombie, "commit_resolved": self._resolved,
             "worker_state": self._worker, "round_made": self._round, "watchdog_state": self._watchdog,
             "loop_still": self._still, "clock_stepped": self._stepped, "timeline_changed": self._turned,
@@ -82,6 +82,9 @@ class EventCounter:
 
     def _expired(self, facts: dict[str, Any]) -> None:
         self.figures.add("leases_expired", (facts["queue"],))
+
+    def _expired_job(self, facts: dict[str, Any]) -> None:
+        self.figures.add("jobs_expired", (facts["queue"], facts["task"]))
 
     def _recovered(self, facts: dict[str, Any]) -> None:
         self.figures.add("leases_taken_over")

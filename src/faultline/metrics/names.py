@@ -76,6 +76,7 @@ _ALL: Final = (
     Metric("leases_acquired", "counter", "Leases granted by claims.", ("queue",)),
     Metric("leases_renewed", "counter", "Leases renewed by heartbeats."),
     Metric("leases_expired", "counter", "Leases not renewed, as this process's watchdog took them back.", ("queue",)),
+    Metric("jobs_expired", "counter", "Jobs that no worker claimed before they expired, as this process's watchdog ended them.", _JOB),
     Metric("leases_taken_over", "counter", "Claims of jobs whose last lease had expired."),
     Metric("recovery_seconds", "histogram", "Time from when a lease was found expired to the next claim of its job.", (), SECONDS),
     Metric("stale_writes_refused", "counter", "Writes the fence refused because their lease was lost, by reason.", ("queue", "reason")),

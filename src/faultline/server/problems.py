@@ -155,6 +155,10 @@ TABLE: Final[dict[type[errors.FaultlineError], ProblemKind]] = {
         "bad_input", 422, "INVALID_ARGUMENT", "That is outside the rules", "Correct the field that is named."
     ),
     errors.UnknownTask: ProblemKind("unknown_task", 404, "NOT_FOUND", "No such task", "Correct the name."),
+    errors.QueueFull: ProblemKind(
+        "queue_full", 429, "RESOURCE_EXHAUSTED", "The queue holds as many due jobs as it may",
+        "Nothing was enqueued. Ask again when workers have caught up.",
+    ),
     errors.KeyConflict: ProblemKind(
         "key_conflict", 409, "ALREADY_EXISTS", "The key names another request",
         "Send the same task and args, or use another key.",

@@ -12,10 +12,12 @@ from faultline.store.rows import (
     ClaimedRow,
     DoctorFacts,
     EnqueuedRow,
+    ExpiredJob,
     FoundKey,
     GroupRole,
     HeartbeatResult,
     KeyInfo,
+    MadeJob,
     MetricRow,
     Outline,
     QueueInfo,
@@ -62,6 +64,15 @@ def made(rows: list[Row]) -> list[tuple[int, bool]]:
     return [(row[0], row[1]) for row in rows]
 
 
+def made_one(rows: list[Row]) -> MadeJob:
+    return MadeJob(*rows[0])
+
+
+def made_new(rows: list[Row]) -> MadeJob:
+    """The answer of `enqueue` for a job without a key, which is always new."""
+    return MadeJob(rows[0][0], True)
+
+
 def enqueued(rows: list[Row]) -> list[EnqueuedRow]:
     return list(map(EnqueuedRow._make, rows))
 
@@ -98,6 +109,10 @@ def done(rows: list[Row]) -> list[BulkResult]:
 
 def reaped(rows: list[Row]) -> list[Reaped]:
     return [Reaped._make(row) for row in rows]
+
+
+def expired_jobs(rows: list[Row]) -> list[ExpiredJob]:
+    return [ExpiredJob._make(row) for row in rows]
 
 
 def a_round(rows: list[Row]) -> Round:

@@ -74,6 +74,21 @@ class EnqueuedRow(NamedTuple):
         return self.state == "made"
 
 
+class MadeJob(NamedTuple):
+    """The job of an enqueue, and whether it is new: a key may name an older one."""
+
+    id: int
+    is_new: bool
+
+
+class ExpiredJob(NamedTuple):
+    """A job that ended because no worker claimed it in time."""
+
+    id: int
+    task: str
+    queue: str
+
+
 class Reaped(NamedTuple):
     """An expired lease, and whether its job is dead now."""
 
@@ -96,6 +111,9 @@ class QueueInfo(NamedTuple):
     scheduled: int
     dead: int
     lag_seconds: float | None
+    max_depth: int | None = None
+    full: bool = False
+    age_after_seconds: float | None = None
 
 
 class RemovedQueue(NamedTuple):

@@ -11,6 +11,7 @@ EVENTS: Final = (
     "execution_started",
     "heartbeat",
     "lease_expired",
+    "job_expired",
     "stale_write_blocked",
     "execution_finished",
     "worker_start",

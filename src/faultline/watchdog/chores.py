@@ -22,13 +22,15 @@ log = logging.getLogger("faultline.watchdog")
 
 ChoreName = Literal[
     "reap", "promote", "rescue", "floors", "partitions", "quarantine", "quiet_lanes", "prune",
-    "drop_partitions", "unknown_tasks",
+    "drop_partitions", "unknown_tasks", "expire", "mark_full",
 ]  # fmt: skip
 
 CHORES: Final[tuple[ChoreName, ...]] = get_args(ChoreName)
 
 BATCH = 500
 PRUNE_BATCH = 1000
+EXPIRE_BATCHES_MAX = 10
+"""In one round: leases are reaped and jobs promoted on the same line."""
 SOONEST = 0.02
 
 EARLY = 0.9
@@ -81,6 +83,7 @@ class Rounds:
         self.on_duty = True
         """The last round was ours, as far as we know."""
         self._walk_at = 0.0
+        self._mark_at = 0.0
         self._neglected = 0
         self._expects = False
         self._is_asked_again = False
@@ -104,6 +107,8 @@ class Rounds:
             failpoint("round.won")
             began = time.monotonic()
             await self._walk()
+            await _alone("expire", expire(self.line))
+            await self._mark_full()
             record_metric("round_made", seconds=time.monotonic() - began)
         elif not self._expects:
             return tick * STANDBY_TICKS
@@ -117,6 +122,15 @@ class Rounds:
         """Whether to make another round first. Of two in a row the second counts: a slow server must reap."""
         self._is_asked_again = not self._is_asked_again and waited > self.tick.total_seconds() * STALE_TICKS
         return self._is_asked_again
+
+    async def _mark_full(self) -> None:
+        """Seldom where queues are so deep that counting takes long."""
+        began = time.monotonic()
+        if began < self._mark_at:
+            return
+        await _alone("mark_full", self.line.run(calls.mark_full()))
+        ended = time.monotonic()
+        self._mark_at = ended + (ended - began) * SHARE - self.tick.total_seconds()
 
     async def _walk(self) -> None:
         began = time.monotonic()
@@ -231,6 +245,16 @@ async def reap(line: DbSession) -> None:
                 task=lease.task, queue=lease.queue, died=lease.died, state=state,
             )  # fmt: skip
         if len(lost) < BATCH:
+            return
+
+
+async def expire(line: DbSession) -> None:
+    """End jobs that no worker claimed in time. A claim takes none of them: what is left waits a tick."""
+    for _ in range(EXPIRE_BATCHES_MAX):
+        gone = await line.run(calls.expire(BATCH))
+        for job in gone:
+            emit("job_expired", job_id=job.id, task=job.task, queue=job.queue)
+        if len(gone) < BATCH:
             return
 
 

@@ -40,6 +40,11 @@ class WorkerState:
         self.lease_table = LeaseTable.make(config.jobs_max + config.buffer_max * BUFFERS)
         self.buffer: deque[Attempt] = deque()
         self.running: set[Attempt] = set()
+        self.batched = 0
+        """How many of the running jobs are in batches: a batch takes one slot."""
+        self.batches = 0
+        self.gathering = 0
+        """How many jobs the open batches still wait for."""
         self.in_queue: Counter[str] = Counter()
         """How many jobs are in hand of each queue that has a limit of its own."""
         self.blocked: LoopBlocked | None = None
@@ -176,7 +181,8 @@ class WorkerState:
             return self._wanted_on_trial(coming)
         ahead, waiting = self._ahead(), len(self.buffer) + coming
         self._low_mark = max(ahead // 2, ahead - CLAIM_MAX)
-        free = self.config.jobs_max - len(self.running) - len(self.abandoned)
+        slots = len(self.running) - self.batched + self.batches
+        free = self.config.jobs_max - slots - len(self.abandoned) + self.gathering
         missing, room = free + ahead - waiting, self.lease_table.room - coming
         if waiting > self._low_mark or (waiting and room < missing // 2):
             return 0

@@ -26,6 +26,7 @@ from faultline.errors import BadDocument, FaultlineError, InputError
 from faultline.job import NewJob
 from faultline.store import calls
 from faultline.task import MAX_ATTEMPTS
+from faultline.unique import KEY_RULES
 
 
 @click.command(cls=CliCommand)
@@ -47,7 +48,14 @@ from faultline.task import MAX_ATTEMPTS
     type=whole(1, bounds.ATTEMPTS_MAX),
     help=f"Tries before the job is dead. [default: {MAX_ATTEMPTS}]",
 )
+@click.option("--expires-in", type=DURATION, help="Cancelled unless a worker begins it within this time.")
 @click.option("--key", help="Two enqueues with one key are one job.")
+@click.option(
+    "--key-rule",
+    type=click.Choice(KEY_RULES),
+    help="What an enqueue does with a key that names a job already; by default the same request is one job.",
+)
+@click.option("--key-for", type=DURATION, help="How long the key is kept, or the period of its rule.")
 @click.option("--lease", type=DURATION, help="Lease for this job, other than its worker's.")
 @click.option("--timeout", type=DURATION, help="The hard end of an attempt. [default: 1h]")
 @told
@@ -109,11 +117,16 @@ def _checked(
     delay: timedelta | None,
     run_at: datetime | None,
     max_attempts: int | None,
+    expires_in: timedelta | None,
     key: str | None,
+    key_rule: str | None,
+    key_for: timedelta | None,
     lease: timedelta | None,
     timeout: timedelta | None,
 ) -> dict[str, Any]:
     """The given options alone, each within its bounds; an error names the option."""
+    if key is None and (key_rule is not None or key_for is not None):
+        raise InputError("--key-rule and --key-for are about a key: give one by --key")
     if delay is not None and run_at is not None:
         raise InputError("--delay and --run-at both say when the job is due; give one of them")
     asked = {
@@ -123,6 +136,9 @@ def _checked(
         "run_at": None if run_at is None else bounds.check_run_at(run_at),
         "max_attempts": max_attempts,
         "key": None if key is None else bounds.check_key(key),
+        "key_rule": key_rule,
+        "expires_in": None if expires_in is None else bounds.check_expires_in(expires_in),
+        "key_for": None if key_for is None else bounds.check_delay(key_for, "key_for"),
         "lease_for": None if lease is None else bounds.check_lease_for(lease),
         "timeout": None if timeout is None else bounds.check_timeout(timeout),
     }

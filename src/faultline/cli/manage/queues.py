@@ -1,5 +1,7 @@
 """`faultline queues`: their depth and lag; pause and resume."""
 
+from datetime import timedelta
+
 import click
 
 from faultline import bounds
@@ -7,11 +9,12 @@ from faultline.bounds import counted
 from faultline.cli.exit_codes import ERROR
 from faultline.cli.format import span
 from faultline.cli.known_names import check_queues, new_option
-from faultline.cli.options import CommandGroup, parsed, reason_option, told
+from faultline.cli.options import CommandGroup, parsed, reason_option, told, whole
 from faultline.cli.tables import draw, number, toned, wide, word
 from faultline.cli.terminal import Terminal
 from faultline.store import calls
 from faultline.store.rows import QueueInfo
+from faultline.text.durations import parse_duration
 
 COLUMNS = (
     wide("queue"), word(""), number("due"), number("running"), number("scheduled"), number("dead"),
@@ -24,8 +27,8 @@ QUEUE = parsed("queue", bounds.check_queue_name)
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """Look at queues: list; stop claims and let them go on: pause, resume; choose what is kept: keep; forget
-    those that are no longer used: remove."""
+    """Look at queues: list; stop claims and let them go on: pause, resume; choose what is kept: keep; bound
+    them: set; forget those that are no longer used: remove."""
 
 
 @command.command("list")
@@ -45,7 +48,7 @@ def list_(terminal: Terminal) -> None:
 
 
 def _row(queue: QueueInfo) -> tuple[object, ...]:
-    paused = toned("paused") if queue.paused else ""
+    paused = toned("paused") if queue.paused else toned("full") if queue.full else ""
     lag = span(queue.lag_seconds)
     return queue.queue, paused, queue.due, queue.running, queue.scheduled, queue.dead, lag, queue.keep
 
@@ -101,6 +104,56 @@ def keep(terminal: Terminal, what: str, names: tuple[str, ...], new: bool, reaso
             terminal.say(f"queue {name} keeps {what} of its successes")
     if terminal.json:
         terminal.give([{"queue": name, "keep": what} for name in names])
+
+
+def _depth(text: str) -> int:
+    return 0 if text == "none" else int(whole(1, bounds.DEPTH_MAX).convert(text, None, None))
+
+
+def _age(text: str) -> timedelta:
+    return timedelta(0) if text == "none" else bounds.check_age_after(parse_duration(text))
+
+
+def _bounds_of(queue: QueueInfo) -> str:
+    most = f"at most {counted(queue.max_depth, 'due job')}" if queue.max_depth else "any number of jobs"
+    age = queue.age_after_seconds
+    return most if age is None else f"{most}, which move ahead by one priority each {span(age)}"
+
+
+@command.command("set")
+@click.argument("names", type=QUEUE, metavar="NAME...", nargs=-1, required=True)
+@click.option("--max-depth", type=parsed("n|none", _depth), help="The most due jobs; more are refused.")
+@click.option(
+    "--age-after",
+    type=parsed("duration|none", _age),
+    help="Jobs move ahead by one priority each such age.",
+)
+@new_option
+@reason_option
+@told
+def set_(
+    terminal: Terminal,
+    names: tuple[str, ...],
+    max_depth: int | None,
+    age_after: timedelta | None,
+    new: bool,
+    reason: str | None,
+) -> None:
+    """Set how many due jobs queues may hold, and how their jobs age.
+
+    An enqueue in a full queue is refused by name (QueueFull); retries and replays are not. The bound is soft:
+    a watchdog counts each second, and more may come until it has.
+    """
+    if max_depth is None and age_after is None:
+        raise click.UsageError("say what to set: --max-depth or --age-after, `none` to take it away")
+    with terminal.database() as session:
+        check_queues(session, names, new)
+        for name in names:
+            session.act(calls.configure_queue(name, max_depth, age_after), reason)
+            (queue,) = session.run(calls.list_queues(name))
+            terminal.say(f"queue {name} holds {_bounds_of(queue)}")
+    if terminal.json:
+        terminal.give([{"queue": name, "max_depth": max_depth, "age_after": age_after} for name in names])
 
 
 @command.command()

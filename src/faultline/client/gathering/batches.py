@@ -15,12 +15,13 @@ from faultline.errors import (
     InputError,
     KeyConflict,
     PermissionDenied,
+    QueueFull,
     SchemaOutdated,
     ServerUnavailable,
 )
 from faultline.job import NewJob
 from faultline.store.calls import TEXT_BYTES_MIN
-from faultline.store.rows import EnqueuedRow
+from faultline.store.rows import EnqueuedRow, MadeJob
 
 BYTES_OF_CHARACTER_MAX: Final = 4
 
@@ -35,8 +36,8 @@ class Alone(Enum):
     AGAIN = "its reply was lost, and it has a key"
 
 
-Answer = int | Alone | Exception
-"""What one caller is told: the id of its job, its own error, or that it sends its job by itself."""
+Answer = MadeJob | Alone | Exception
+"""What one caller is told: its job, its own error, or that it sends its job by itself."""
 
 
 class WaitingJob(Protocol):
@@ -128,7 +129,7 @@ class Answering:
 
 def answers(rows: Sequence[EnqueuedRow]) -> list[Answer]:
     """The answers after a commit. A job without an id was not written: by itself it may wait, or conflict."""
-    return [Alone.FIRST if row.id is None else row.id for row in rows]
+    return [Alone.FIRST if row.id is None else MadeJob(row.id, row.is_new) for row in rows]
 
 
 def answers_after(error: BaseException, jobs: Sequence[NewJob]) -> list[Answer]:
@@ -146,7 +147,9 @@ def is_refusal(error: BaseException) -> bool:
 
     A server that is away or read-only is none: it would refuse each job by itself as well.
     """
-    if isinstance(error, InputError | KeyConflict | PermissionDenied | SchemaOutdated | UnicodeError):
+    if isinstance(
+        error, InputError | KeyConflict | QueueFull | PermissionDenied | SchemaOutdated | UnicodeError
+    ):
         return True
     return isinstance(error, psycopg.Error) and error.sqlstate is not None
 

@@ -31,6 +31,7 @@ from faultline.integrations.django.task_backend.results import result_of
 from faultline.integrations.django.task_backend.task import FaultlineTask, check_transaction, options_of
 from faultline.job import JobInfo, NewJob
 from faultline.store import calls
+from faultline.store.rows import MadeJob
 
 ID_MAX: Final = 2**63 - 1
 _ID: Final = re.compile(r"[0-9]{1,19}")
@@ -66,9 +67,9 @@ class FaultlineBackend(BaseTaskBackend):
         carrier = DjangoCarrier(connections[database_alias()])
         found: list[JobInfo] = []
 
-        def carry(new: NewJob) -> int:
+        def carry(new: NewJob) -> MadeJob:
             found.append(enqueued(carrier, new))
-            return found[0].id
+            return MadeJob(found[0].id, True)
 
         traced_send.send(new, carry)
         if is_due(new):

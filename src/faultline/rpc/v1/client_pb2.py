@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x66\x61ultline/rpc/v1/client.proto\x12\x10\x66\x61ultline.rpc.v1\"\xf6\x02\n\x06NewJob\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0c\n\x04\x61rgs\x18\x02 \x01(\x0c\x12\r\n\x05queue\x18\x03 \x01(\t\x12\x10\n\x08priority\x18\x04 \x01(\x11\x12\x16\n\trun_at_us\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08\x64\x65lay_ms\x18\x06 \x01(\x04H\x01\x88\x01\x01\x12\x19\n\x0cmax_attempts\x18\x07 \x01(\rH\x02\x88\x01\x01\x12\x15\n\x08lease_ms\x18\x08 \x01(\x04H\x03\x88\x01\x01\x12\x17\n\ntimeout_ms\x18\t \x01(\x04H\x04\x88\x01\x01\x12\x12\n\x05retry\x18\n \x01(\tH\x05\x88\x01\x01\x12\x10\n\x03key\x18\x0b \x01(\tH\x06\x88\x01\x01\x12\x17\n\nkey_for_ms\x18\x0c \x01(\x04H\x07\x88\x01\x01\x12\r\n\x05trace\x18\r \x01(\tB\x0c\n\n_run_at_usB\x0b\n\t_delay_msB\x0f\n\r_max_attemptsB\x0b\n\t_lease_msB\r\n\x0b_timeout_msB\x08\n\x06_retryB\x06\n\x04_keyB\r\n\x0b_key_for_ms\"6\n\rSubmitRequest\x12%\n\x03job\x18\x01 \x01(\x0b\x32\x18.faultline.rpc.v1.NewJob\"\x1c\n\x0eSubmitResponse\x12\n\n\x02id\x18\x01 \x01(\x03\";\n\x11SubmitManyRequest\x12&\n\x04jobs\x18\x01 \x03(\x0b\x32\x18.faultline.rpc.v1.NewJob\"%\n\x12SubmitManyResponse\x12\x0f\n\x03ids\x18\x01 \x03(\x03\x42\x02\x10\x01\"\x18\n\nGetRequest\x12\n\n\x02id\x18\x01 \x01(\x03\"*\n\x0bWaitRequest\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x0f\n\x07wait_ms\x18\x02 \x01(\r\"+\n\rCancelRequest\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x10\n\x0e\x43\x61ncelResponse\"\x96\x04\n\x07JobInfo\x12\n\n\x02id\x18\x01 \x01(\x03\x12\r\n\x05state\x18\x02 \x01(\t\x12\r\n\x05\x65nded\x18\x03 \x01(\x08\x12\x0c\n\x04task\x18\x04 \x01(\t\x12\r\n\x05queue\x18\x05 \x01(\t\x12\x10\n\x08priority\x18\x06 \x01(\x11\x12\x0c\n\x04\x61rgs\x18\x07 \x01(\x0c\x12\x13\n\x06result\x18\x08 \x01(\x0cH\x00\x88\x01\x01\x12\x0f\n\x07\x61ttempt\x18\t \x01(\r\x12\x14\n\x0cmax_attempts\x18\n \x01(\r\x12\x0f\n\x07\x63rashes\x18\x0b \x01(\r\x12\x11\n\trun_at_us\x18\x0c \x01(\x03\x12\x15\n\rcreated_at_us\x18\r \x01(\x03\x12\x1a\n\rclaimed_at_us\x18\x0e \x01(\x03H\x01\x88\x01\x01\x12\x1b\n\x0elease_until_us\x18\x0f \x01(\x03H\x02\x88\x01\x01\x12\x1b\n\x0e\x66inished_at_us\x18\x10 \x01(\x03H\x03\x88\x01\x01\x12\x13\n\x06worker\x18\x11 \x01(\tH\x04\x88\x01\x01\x12\x12\n\x05token\x18\x12 \x01(\x03H\x05\x88\x01\x01\x12\x12\n\x05\x65rror\x18\x13 \x01(\tH\x06\x88\x01\x01\x12\x10\n\x03key\x18\x14 \x01(\tH\x07\x88\x01\x01\x12\x13\n\x06\x64\x61mage\x18\x15 \x01(\tH\x08\x88\x01\x01\x42\t\n\x07_resultB\x10\n\x0e_claimed_at_usB\x11\n\x0f_lease_until_usB\x11\n\x0f_finished_at_usB\t\n\x07_workerB\x08\n\x06_tokenB\x08\n\x06_errorB\x06\n\x04_keyB\t\n\x07_damage2\xfb\x02\n\x04Jobs\x12K\n\x06Submit\x12\x1f.faultline.rpc.v1.SubmitRequest\x1a .faultline.rpc.v1.SubmitResponse\x12W\n\nSubmitMany\x12#.faultline.rpc.v1.SubmitManyRequest\x1a$.faultline.rpc.v1.SubmitManyResponse\x12>\n\x03Get\x12\x1c.faultline.rpc.v1.GetRequest\x1a\x19.faultline.rpc.v1.JobInfo\x12@\n\x04Wait\x12\x1d.faultline.rpc.v1.WaitRequest\x1a\x19.faultline.rpc.v1.JobInfo\x12K\n\x06\x43\x61ncel\x12\x1f.faultline.rpc.v1.CancelRequest\x1a .faultline.rpc.v1.CancelResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x66\x61ultline/rpc/v1/client.proto\x12\x10\x66\x61ultline.rpc.v1\"\xe4\x03\n\x06NewJob\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0c\n\x04\x61rgs\x18\x02 \x01(\x0c\x12\r\n\x05queue\x18\x03 \x01(\t\x12\x10\n\x08priority\x18\x04 \x01(\x11\x12\x16\n\trun_at_us\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08\x64\x65lay_ms\x18\x06 \x01(\x04H\x01\x88\x01\x01\x12\x19\n\x0cmax_attempts\x18\x07 \x01(\rH\x02\x88\x01\x01\x12\x15\n\x08lease_ms\x18\x08 \x01(\x04H\x03\x88\x01\x01\x12\x17\n\ntimeout_ms\x18\t \x01(\x04H\x04\x88\x01\x01\x12\x12\n\x05retry\x18\n \x01(\tH\x05\x88\x01\x01\x12\x10\n\x03key\x18\x0b \x01(\tH\x06\x88\x01\x01\x12\x17\n\nkey_for_ms\x18\x0c \x01(\x04H\x07\x88\x01\x01\x12\r\n\x05trace\x18\r \x01(\t\x12\x10\n\x08key_rule\x18\x0e \x01(\t\x12\x1a\n\rexpires_at_us\x18\x0f \x01(\x03H\x08\x88\x01\x01\x12\x1a\n\rexpires_in_ms\x18\x10 \x01(\x04H\t\x88\x01\x01\x42\x0c\n\n_run_at_usB\x0b\n\t_delay_msB\x0f\n\r_max_attemptsB\x0b\n\t_lease_msB\r\n\x0b_timeout_msB\x08\n\x06_retryB\x06\n\x04_keyB\r\n\x0b_key_for_msB\x10\n\x0e_expires_at_usB\x10\n\x0e_expires_in_ms\"6\n\rSubmitRequest\x12%\n\x03job\x18\x01 \x01(\x0b\x32\x18.faultline.rpc.v1.NewJob\",\n\x0eSubmitResponse\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x0e\n\x06is_new\x18\x02 \x01(\x08\";\n\x11SubmitManyRequest\x12&\n\x04jobs\x18\x01 \x03(\x0b\x32\x18.faultline.rpc.v1.NewJob\"%\n\x12SubmitManyResponse\x12\x0f\n\x03ids\x18\x01 \x03(\x03\x42\x02\x10\x01\"\x18\n\nGetRequest\x12\n\n\x02id\x18\x01 \x01(\x03\"*\n\x0bWaitRequest\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x0f\n\x07wait_ms\x18\x02 \x01(\r\"+\n\rCancelRequest\x12\n\n\x02id\x18\x01 \x01(\x03\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x10\n\x0e\x43\x61ncelResponse\"\x96\x04\n\x07JobInfo\x12\n\n\x02id\x18\x01 \x01(\x03\x12\r\n\x05state\x18\x02 \x01(\t\x12\r\n\x05\x65nded\x18\x03 \x01(\x08\x12\x0c\n\x04task\x18\x04 \x01(\t\x12\r\n\x05queue\x18\x05 \x01(\t\x12\x10\n\x08priority\x18\x06 \x01(\x11\x12\x0c\n\x04\x61rgs\x18\x07 \x01(\x0c\x12\x13\n\x06result\x18\x08 \x01(\x0cH\x00\x88\x01\x01\x12\x0f\n\x07\x61ttempt\x18\t \x01(\r\x12\x14\n\x0cmax_attempts\x18\n \x01(\r\x12\x0f\n\x07\x63rashes\x18\x0b \x01(\r\x12\x11\n\trun_at_us\x18\x0c \x01(\x03\x12\x15\n\rcreated_at_us\x18\r \x01(\x03\x12\x1a\n\rclaimed_at_us\x18\x0e \x01(\x03H\x01\x88\x01\x01\x12\x1b\n\x0elease_until_us\x18\x0f \x01(\x03H\x02\x88\x01\x01\x12\x1b\n\x0e\x66inished_at_us\x18\x10 \x01(\x03H\x03\x88\x01\x01\x12\x13\n\x06worker\x18\x11 \x01(\tH\x04\x88\x01\x01\x12\x12\n\x05token\x18\x12 \x01(\x03H\x05\x88\x01\x01\x12\x12\n\x05\x65rror\x18\x13 \x01(\tH\x06\x88\x01\x01\x12\x10\n\x03key\x18\x14 \x01(\tH\x07\x88\x01\x01\x12\x13\n\x06\x64\x61mage\x18\x15 \x01(\tH\x08\x88\x01\x01\x42\t\n\x07_resultB\x10\n\x0e_claimed_at_usB\x11\n\x0f_lease_until_usB\x11\n\x0f_finished_at_usB\t\n\x07_workerB\x08\n\x06_tokenB\x08\n\x06_errorB\x06\n\x04_keyB\t\n\x07_damage2\xfb\x02\n\x04Jobs\x12K\n\x06Submit\x12\x1f.faultline.rpc.v1.SubmitRequest\x1a .faultline.rpc.v1.SubmitResponse\x12W\n\nSubmitMany\x12#.faultline.rpc.v1.SubmitManyRequest\x1a$.faultline.rpc.v1.SubmitManyResponse\x12>\n\x03Get\x12\x1c.faultline.rpc.v1.GetRequest\x1a\x19.faultline.rpc.v1.JobInfo\x12@\n\x04Wait\x12\x1d.faultline.rpc.v1.WaitRequest\x1a\x19.faultline.rpc.v1.JobInfo\x12K\n\x06\x43\x61ncel\x12\x1f.faultline.rpc.v1.CancelRequest\x1a .faultline.rpc.v1.CancelResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,25 +34,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SUBMITMANYRESPONSE'].fields_by_name['ids']._loaded_options = None
   _globals['_SUBMITMANYRESPONSE'].fields_by_name['ids']._serialized_options = b'\020\001'
   _globals['_NEWJOB']._serialized_start=52
-  _globals['_NEWJOB']._serialized_end=426
-  _globals['_SUBMITREQUEST']._serialized_start=428
-  _globals['_SUBMITREQUEST']._serialized_end=482
-  _globals['_SUBMITRESPONSE']._serialized_start=484
-  _globals['_SUBMITRESPONSE']._serialized_end=512
-  _globals['_SUBMITMANYREQUEST']._serialized_start=514
-  _globals['_SUBMITMANYREQUEST']._serialized_end=573
-  _globals['_SUBMITMANYRESPONSE']._serialized_start=575
-  _globals['_SUBMITMANYRESPONSE']._serialized_end=612
-  _globals['_GETREQUEST']._serialized_start=614
-  _globals['_GETREQUEST']._serialized_end=638
-  _globals['_WAITREQUEST']._serialized_start=640
-  _globals['_WAITREQUEST']._serialized_end=682
-  _globals['_CANCELREQUEST']._serialized_start=684
-  _globals['_CANCELREQUEST']._serialized_end=727
-  _globals['_CANCELRESPONSE']._serialized_start=729
-  _globals['_CANCELRESPONSE']._serialized_end=745
-  _globals['_JOBINFO']._serialized_start=748
-  _globals['_JOBINFO']._serialized_end=1282
-  _globals['_JOBS']._serialized_start=1285
-  _globals['_JOBS']._serialized_end=1664
+  _globals['_NEWJOB']._serialized_end=536
+  _globals['_SUBMITREQUEST']._serialized_start=538
+  _globals['_SUBMITREQUEST']._serialized_end=592
+  _globals['_SUBMITRESPONSE']._serialized_start=594
+  _globals['_SUBMITRESPONSE']._serialized_end=638
+  _globals['_SUBMITMANYREQUEST']._serialized_start=640
+  _globals['_SUBMITMANYREQUEST']._serialized_end=699
+  _globals['_SUBMITMANYRESPONSE']._serialized_start=701
+  _globals['_SUBMITMANYRESPONSE']._serialized_end=738
+  _globals['_GETREQUEST']._serialized_start=740
+  _globals['_GETREQUEST']._serialized_end=764
+  _globals['_WAITREQUEST']._serialized_start=766
+  _globals['_WAITREQUEST']._serialized_end=808
+  _globals['_CANCELREQUEST']._serialized_start=810
+  _globals['_CANCELREQUEST']._serialized_end=853
+  _globals['_CANCELRESPONSE']._serialized_start=855
+  _globals['_CANCELRESPONSE']._serialized_end=871
+  _globals['_JOBINFO']._serialized_start=874
+  _globals['_JOBINFO']._serialized_end=1408
+  _globals['_JOBS']._serialized_start=1411
+  _globals['_JOBS']._serialized_end=1790
 # @@protoc_insertion_point(module_scope)

@@ -6,7 +6,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class NewJob(_message.Message):
-    __slots__ = ("task", "args", "queue", "priority", "run_at_us", "delay_ms", "max_attempts", "lease_ms", "timeout_ms", "retry", "key", "key_for_ms", "trace")
+    __slots__ = ("task", "args", "queue", "priority", "run_at_us", "delay_ms", "max_attempts", "lease_ms", "timeout_ms", "retry", "key", "key_for_ms", "trace", "key_rule", "expires_at_us", "expires_in_ms")
     TASK_FIELD_NUMBER: _ClassVar[int]
     ARGS_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
@@ -20,6 +20,9 @@ class NewJob(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     KEY_FOR_MS_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_RULE_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_US_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_IN_MS_FIELD_NUMBER: _ClassVar[int]
     task: str
     args: bytes
     queue: str
@@ -33,7 +36,10 @@ class NewJob(_message.Message):
     key: str
     key_for_ms: int
     trace: str
-    def __init__(self, task: _Optional[str] = ..., args: _Optional[bytes] = ..., queue: _Optional[str] = ..., priority: _Optional[int] = ..., run_at_us: _Optional[int] = ..., delay_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., retry: _Optional[str] = ..., key: _Optional[str] = ..., key_for_ms: _Optional[int] = ..., trace: _Optional[str] = ...) -> None: ...
+    key_rule: str
+    expires_at_us: int
+    expires_in_ms: int
+    def __init__(self, task: _Optional[str] = ..., args: _Optional[bytes] = ..., queue: _Optional[str] = ..., priority: _Optional[int] = ..., run_at_us: _Optional[int] = ..., delay_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., lease_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., retry: _Optional[str] = ..., key: _Optional[str] = ..., key_for_ms: _Optional[int] = ..., trace: _Optional[str] = ..., key_rule: _Optional[str] = ..., expires_at_us: _Optional[int] = ..., expires_in_ms: _Optional[int] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
     __slots__ = ("job",)
@@ -42,10 +48,12 @@ class SubmitRequest(_message.Message):
     def __init__(self, job: _Optional[_Union[NewJob, _Mapping]] = ...) -> None: ...
 
 class SubmitResponse(_message.Message):
-    __slots__ = ("id",)
+    __slots__ = ("id", "is_new")
     ID_FIELD_NUMBER: _ClassVar[int]
+    IS_NEW_FIELD_NUMBER: _ClassVar[int]
     id: int
-    def __init__(self, id: _Optional[int] = ...) -> None: ...
+    is_new: bool
+    def __init__(self, id: _Optional[int] = ..., is_new: bool = ...) -> None: ...
 
 class SubmitManyRequest(_message.Message):
     __slots__ = ("jobs",)

@@ -55,7 +55,8 @@ class JobsService(client_pb2_grpc.JobsServicer):
             raise InputError("the request holds no job")
         new = await DocumentPacing.of_this_loop().one(lambda: new_job(request.job), request.ByteSize())
         caller.require("enqueue", new.queue)
-        return client_pb2.SubmitResponse(id=await self._sender.aenqueue(new))
+        made = await self._sender.aenqueue(new)
+        return client_pb2.SubmitResponse(id=made.id, is_new=made.is_new)
 
     @unary("enqueue")
     async def SubmitMany(

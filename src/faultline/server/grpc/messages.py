@@ -13,6 +13,7 @@ from faultline.lease import Lease
 from faultline.rpc.v1 import client_pb2, worker_pb2
 from faultline.task import MAX_ATTEMPTS
 from faultline.telemetry.tracing import context_of
+from faultline.unique import check_key_rule
 
 MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -103,6 +104,8 @@ def claim_id(claim: bytes) -> UUID:
 
 def new_job(asked: client_pb2.NewJob, place: str = "") -> NewJob:
     """The job that a client submits, with the checks of every other API."""
+    if asked.HasField("expires_at_us") and asked.HasField("expires_in_ms"):
+        raise OutOfBounds(f"{place}expires_at_us and expires_in_ms both say when it expires; give one")
     if asked.HasField("run_at_us") and asked.HasField("delay_ms"):
         raise OutOfBounds(f"{place}run_at_us and delay_ms both say when it is due; give one of them")
     return NewJob(
@@ -118,8 +121,17 @@ def new_job(asked: client_pb2.NewJob, place: str = "") -> NewJob:
         retry=_rules(asked, place),
         key=bounds.check_key(asked.key) if asked.HasField("key") else None,
         key_for=_span_of(asked, "key_for_ms", place),
+        key_rule=check_key_rule(asked.key_rule) if asked.key_rule else None,
+        expires_at=_expires_at(asked),
+        expires_in=_span_of(asked, "expires_in_ms", place),
         trace=trace_in(asked.trace),
     )
+
+
+def _expires_at(asked: client_pb2.NewJob) -> datetime | None:
+    if not asked.HasField("expires_at_us"):
+        return None
+    return bounds.check_run_at(_moment(asked.expires_at_us), "expires_at_us")
 
 
 def trace_in(text: str) -> str | None:

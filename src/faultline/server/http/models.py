@@ -121,6 +121,9 @@ class QueueView(Model):
     scheduled: int
     dead: int
     lag_seconds: float | None
+    max_depth: int | None
+    full: bool
+    age_after_seconds: float | None
 
 
 class WorkerView(Model):

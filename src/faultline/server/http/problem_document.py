@@ -52,7 +52,7 @@ def problem_of(error: BaseException) -> Problem:
     kind = kind_of(error)
     if isinstance(error, RequestRefused):
         return Problem(kind, safe_text(error.detail), error.retry_after, error.allow)
-    retry_after = 1 if kind.status == 503 else None
+    retry_after = 1 if kind.status in (429, 503) else None
     if kind is UNFORESEEN or isinstance(error, _SAYS_NOTHING) or not isinstance(error, errors.FaultlineError):
         return Problem(kind, "", retry_after)
     return Problem(kind, safe_text(str(error)), retry_after)

@@ -16,6 +16,7 @@ from faultline.store.driver.arrays import ArrayParam
 from faultline.store.rows import (
     BulkResult,
     EnqueuedRow,
+    MadeJob,
 )
 
 KEY_KEPT_FOR = timedelta(days=1)
@@ -27,7 +28,18 @@ TEXT_BYTES_MIN: Final = 65_536
 def _asked(new: NewJob) -> dict[str, Any]:
     """The arguments that the jobs of a batch share, without those that have the function's default."""
     shared: dict[str, Any] = {"task": new.task, "queue": new.queue, "max_attempts": new.max_attempts}
-    for name in ("priority", "run_at", "delay", "lease_for", "timeout", "retry", "trace"):
+    for name in (
+        "priority",
+        "run_at",
+        "delay",
+        "lease_for",
+        "timeout",
+        "retry",
+        "trace",
+        "key_rule",
+        "expires_at",
+        "expires_in",
+    ):
         value = getattr(new, name)
         # A zero duration is sent (it is not the number 0): the server refuses a lease of 0 s.
         if value is not None and value != 0:
@@ -47,6 +59,15 @@ def enqueue(new: NewJob) -> Call[int]:
     return Call("enqueue", {**_asked(new), "args": new.args, **keyed}, read=readers.one)
 
 
+def enqueue_one(new: NewJob) -> Call[MadeJob]:
+    """As `enqueue`; the answer says, too, whether the job is new."""
+    if new.key is None and new.key_rule is None:
+        alone = enqueue(new)
+        return Call(alone.name, alone.args, read=readers.made_new)
+    many = enqueue_many([new])
+    return Call(many.name, many.args, read=readers.made_one)
+
+
 def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list[int]]:
     """For jobs that share everything but args and key; `trace` is the default for jobs without one."""
     args: dict[str, Any] = {**_asked(batch[0]), "args": ArrayParam([new.args for new in batch], "text")}
@@ -59,7 +80,7 @@ def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list
 
 OPTIONS: Final = (
     "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry",
-    "key_for",
+    "key_for", "key_rule", "expires_at", "expires_in",
 )  # fmt: skip
 """What the jobs of a kind share; each job has its own args, trace and key."""
 

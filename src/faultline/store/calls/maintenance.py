@@ -8,6 +8,7 @@ from faultline.store import readers
 from faultline.store.call import Call
 from faultline.store.driver.arrays import ArrayParam
 from faultline.store.rows import (
+    ExpiredJob,
     QueueInfo,
     Reaped,
     RemovedQueue,
@@ -37,6 +38,10 @@ def make_round(tick: timedelta) -> Call[Round]:
 
 def reap(most: int = 500) -> Call[list[Reaped]]:
     return Call("reap", {"most": most}, read=readers.reaped)
+
+
+def expire(most: int = 500) -> Call[list[ExpiredJob]]:
+    return Call("expire", {"most": most}, read=readers.expired_jobs)
 
 
 def promote(most: int = 500) -> Call[list[tuple[str, int]]]:
@@ -107,6 +112,19 @@ def pause(queue: str) -> Call[None]:
 
 def resume(queue: str) -> Call[None]:
     return Call("resume", {"queue": queue}, read=readers.nothing)
+
+
+def configure_queue(
+    queue: str, max_depth: int | None = None, age_after: timedelta | None = None
+) -> Call[None]:
+    """None leaves a value as it is, zero takes it away."""
+    args = {"queue": queue, "max_depth": max_depth, "age_after": age_after}
+    return Call("configure_queue", args, read=readers.nothing)
+
+
+def mark_full() -> Call[int]:
+    """Mark the queues that hold as many due jobs as they may, for enqueues."""
+    return Call("mark_full", {}, read=readers.one)
 
 
 def set_retention(queue: str, what: str) -> Call[None]:

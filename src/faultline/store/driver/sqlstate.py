@@ -234,5 +234,6 @@ _OWN: dict[str, Callable[[ErrorFacts], Exception]] = {
     "LS003": lambda facts: errors.JobNotFound(facts.line),
     "LS004": lambda facts: errors.WrongState(facts.line),
     "LS005": lambda facts: errors.OutOfBounds(facts.line),
+    "LS007": lambda facts: errors.QueueFull(facts.line),
     "LS006": lambda facts: errors.InSavepoint(facts.line.replace("savepoint => true", "savepoint=True")),
 }

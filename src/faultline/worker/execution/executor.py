@@ -21,6 +21,7 @@ from faultline.telemetry import current, tracing
 from faultline.telemetry.events import has_listeners, is_logging
 from faultline.worker.attempt import COMMITTED, OUT_OF_TIME, Attempt, HandlerState, StopReason
 from faultline.worker.execution.attempt_log import AttemptLog, described
+from faultline.worker.execution.batches import Batches
 from faultline.worker.execution.deadlines import TOLD_AFTER
 from faultline.worker.execution.outcomes import after_stop, raised, returned
 from faultline.worker.execution.threads import Threads
@@ -66,6 +67,8 @@ class Executor:
         self.suspects = suspects
         self.calls = calls
         self.threads = Threads(state.config.threads_max)
+        self.batches = Batches(state, self.threads)
+        self._members: set[asyncio.Task[None]] = set()
         self._away: dict[Attempt, asyncio.Event] = {}
         self._log = AttemptLog(worker)
         self._clean = copy_context()
@@ -95,6 +98,11 @@ class Executor:
             else:
                 attempt = await self._next()
                 told = is_logging(logging.DEBUG)
+            spec = attempt.spec
+            if spec is not None and spec.batch is not None:
+                await self.batches.take(attempt, self._start_member, self._may_begin)
+                turned_at, now = 0.0, time.monotonic()
+                continue
             attempt.runner = me
             state.running.add(attempt)
             job = attempt.job
@@ -121,6 +129,48 @@ class Executor:
                 await asyncio.sleep(0)
                 turned_at = now = time.monotonic()
                 told = is_logging(logging.DEBUG)
+
+    def _may_begin(self, attempt: Attempt) -> bool:
+        """Whether a job of the buffer may be started; one that may not is settled here."""
+        now = time.monotonic()
+        if attempt.stopping is None and now - attempt.taken_at >= LATE_AFTER:
+            attempt.stopping = attempt.reason_not_to_begin(self.state.lease_table, now)
+        if attempt.stopping is None:
+            return True
+        self.settler.take(attempt, after_stop(attempt))
+        return False
+
+    def _start_member(self, attempt: Attempt) -> None:
+        """A job of a batch, in a task of its own: it is stopped, times out and is settled by itself."""
+        member = asyncio.create_task(self._member(attempt), context=self._clean.copy())
+        attempt.runner = member
+        self.state.running.add(attempt)
+        self.state.batched += 1
+        attempt.job._attempt = attempt
+        self._members.add(member)
+        member.add_done_callback(self._members.discard)
+
+    async def _member(self, attempt: Attempt) -> None:
+        current.set(attempt.job)
+        told, state = is_logging(logging.DEBUG), self.state
+        try:
+            outcome = await (self._attempt if tracing.tracer is None else self._traced)(attempt, told)
+        finally:
+            self.batches.left(attempt)
+            state.running.discard(attempt)
+            state.batched -= 1
+            attempt.runner = attempt.job._attempt = None
+        state.finished_count += 1
+        self.settler.take(attempt, outcome)
+
+    async def _batched(self, attempt: Attempt, spec: TaskSpec) -> Outcome | LeaseLost | None:
+        """The share of one job in the call for its batch."""
+        assert spec.batch_args is not None
+        args = spec.batch_args(**spec.codec.decode(attempt.args))
+        share = await self.batches.share(attempt, args)
+        if share.error is not None:
+            return raised(attempt, share.error)
+        return returned(attempt, share.value)
 
     async def _after_another(self, attempt: Attempt, outcome: Outcome | LeaseLost | None) -> None:
         """The end of a handler that ran in a child, or did not stop when it was told to."""
@@ -163,7 +213,9 @@ class Executor:
         began_at = time.monotonic() if has_listeners() else None
         try:
             failpoint("started")
-            if spec.run == "process":
+            if spec.batch is not None:
+                outcome = await self._batched(attempt, spec)
+            elif spec.run == "process":
                 attempt.handler, attempt.is_excused = HandlerState.IN_CHILD, True
                 outcome = await self.children.run(attempt)
             elif attempt.job.crashes and self.suspects.take(spec):

@@ -1,6 +1,7 @@
 """Queues: list them, stop and let them go on, choose what is kept of their successes."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import islice
 from operator import attrgetter
 from typing import Annotated, Any, Literal
@@ -8,7 +9,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Body, Query
 from pydantic import ConfigDict, Field
 
-from faultline.bounds import QUEUE_CHARS_MAX
+from faultline.bounds import DEPTH_MAX, QUEUE_CHARS_MAX, check_age_after
+from faultline.errors import InputError
 from faultline.server.auth import Caller
 from faultline.server.http import models
 from faultline.server.http.api_context import ApiContext
@@ -35,7 +37,19 @@ class QueueSettings(models.Model):
 
     model_config = ConfigDict(extra="forbid")
 
-    keep: Literal["full", "outline", "nothing"]
+    keep: Literal["full", "outline", "nothing"] | None = None
+    max_depth: int | None = Field(
+        default=None,
+        ge=0,
+        le=DEPTH_MAX,
+        description="The most due jobs; enqueues of more are refused. 0: no bound.",
+    )
+    age_after_seconds: float | None = Field(
+        default=None,
+        ge=0,
+        le=365 * 86_400,
+        description="The age by which jobs move ahead by one priority; 0: none.",
+    )
     reason: str | None = Field(default=None, max_length=1_000)
     new: bool = NEW
 
@@ -94,9 +108,19 @@ async def resume(
 async def configure(
     context: TheContext, caller: Operator, queue: QueueName, wanted: QueueSettings
 ) -> models.QueueView:
-    """Choose what the ledger keeps of its successes from now on: full, outline or nothing."""
-    why = Why(reason=wanted.reason)
-    return await _act(context, caller, queue, why, calls.set_retention(queue, wanted.keep), new=wanted.new)
+    """Choose what the ledger keeps of its successes, how many due jobs it may hold, and how they age."""
+    why, age = Why(reason=wanted.reason), wanted.age_after_seconds
+    asked: list[Call[None]] = []
+    if wanted.keep is not None:
+        asked.append(calls.set_retention(queue, wanted.keep))
+    if wanted.max_depth is not None or age is not None:
+        aged = None if age is None else check_age_after(timedelta(seconds=age))
+        asked.append(calls.configure_queue(queue, wanted.max_depth, aged))
+    if not asked:
+        raise InputError("name what to set: keep, max_depth or age_after_seconds")
+    for call in asked:
+        view = await _act(context, caller, queue, why, call, new=wanted.new)
+    return view
 
 
 async def _act(

@@ -13,6 +13,7 @@ from faultline.errors import BadName, InputError, OutOfBounds
 from faultline.job import NewJob
 from faultline.server.problems import MALFORMED, RequestRefused
 from faultline.task import MAX_ATTEMPTS
+from faultline.unique import KeyRule
 
 _NO_ARGS: Final = Raw(b"{}")
 _NAME: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
@@ -22,6 +23,9 @@ QueueName = Annotated[str, Meta(min_length=1, max_length=bounds.QUEUE_CHARS_MAX,
 Priority = Annotated[int, Meta(ge=bounds.PRIORITY_MIN, le=bounds.PRIORITY_MAX)]
 Attempts = Annotated[int, Meta(ge=1, le=bounds.ATTEMPTS_MAX)]
 Wait = Annotated[float, Meta(ge=0, le=bounds.DELAY_MAX.total_seconds())]
+ExpiresIn = Annotated[
+    float, Meta(ge=bounds.EXPIRES_IN_MIN.total_seconds(), le=bounds.DELAY_MAX.total_seconds())
+]
 LeaseTime = Annotated[float, Meta(ge=bounds.LEASE_MIN.total_seconds(), le=bounds.LEASE_MAX.total_seconds())]
 RunTime = Annotated[float, Meta(ge=bounds.TIMEOUT_MIN.total_seconds(), le=bounds.TIMEOUT_MAX.total_seconds())]
 Key = Annotated[str, Meta(min_length=1, max_length=bounds.KEY_CHARS_MAX)]
@@ -43,6 +47,9 @@ class Submission(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
     timeout_seconds: RunTime | None = None
     key: Key | None = None
     key_seconds: Wait | None = None
+    key_rule: KeyRule | None = None
+    expires_at: Annotated[datetime, Meta(tz=True)] | None = None
+    expires_seconds: ExpiresIn | None = None
 
     def new_job(self, header_key: str | None = None, place: str = "") -> NewJob:
         """The job of the request, with the checks of every other API."""
@@ -57,8 +64,16 @@ class Submission(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
             task=self.task, args=args.decode(), queue=self.queue, priority=self.priority, run_at=self.run_at,
             delay=_span(self.delay_seconds), max_attempts=self.max_attempts,
             lease_for=_span(self.lease_seconds), timeout=_span(self.timeout_seconds),
-            key=self._key(header_key), key_for=_span(self.key_seconds),
+            key=self._key(header_key), key_for=_span(self.key_seconds), key_rule=self.key_rule,
+            expires_at=self._expires_at(place), expires_in=_span(self.expires_seconds),
         )  # fmt: skip
+
+    def _expires_at(self, place: str) -> datetime | None:
+        if self.expires_at is not None:
+            bounds.check_run_at(self.expires_at, "expires_at")
+            if self.expires_seconds is not None:
+                raise OutOfBounds(f"{place}expires_at and expires_seconds both say when it expires; give one")
+        return self.expires_at
 
     def _key(self, header_key: str | None) -> str | None:
         if header_key is not None and self.key is not None and header_key != self.key:

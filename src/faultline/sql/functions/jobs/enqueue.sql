@@ -2,6 +2,7 @@
 --
 --   select faultline.enqueue('send_receipt', '{"order": 17}');
 --   select faultline.enqueue('send_receipt', '{"order": 17}', queue => 'mail', delay => '5 minutes', key => 'order-17');
+--   select faultline.enqueue('sync', '{"tenant": 7}', key => 'tenant-7', key_rule => 'while_queued');
 create function faultline.enqueue(
   task          faultline.task_name,
   args          faultline.document default '{}',
@@ -15,7 +16,10 @@ create function faultline.enqueue(
   retry         faultline.document default null,
   key           faultline.key_name default null,
   key_for       interval default interval '1 day',
-  trace         faultline.trace_context default null)
+  trace         faultline.trace_context default null,
+  key_rule      faultline.key_rule default null,
+  expires_at    faultline.moment default null,
+  expires_in    faultline.wait default null)
 returns bigint
 language plpgsql
 security definer
@@ -24,24 +28,30 @@ as $$
 declare
   place     bigint;
   line      int;
+  closed    boolean;
   key_seed  bytea;
 begin
-  if key is not null or run_at is not null or delay is not null then
+  if key is not null or run_at is not null or delay is not null or key_rule is not null
+     or expires_at is not null or expires_in is not null then
     return (array(select made.id from faultline.enqueue_many(
       task => enqueue.task, args => array[faultline.text_of(enqueue.args)], queue => enqueue.queue, priority => enqueue.priority,
       run_at => enqueue.run_at, delay => enqueue.delay, max_attempts => enqueue.max_attempts,
       lease_for => enqueue.lease_for, timeout => enqueue.timeout, retry => enqueue.retry,
       keys => case when enqueue.key is not null then array[enqueue.key::text] end, key_for => enqueue.key_for,
-      trace => enqueue.trace) as made))[1];
+      trace => enqueue.trace, key_rule => enqueue.key_rule,
+      expires_at => enqueue.expires_at, expires_in => enqueue.expires_in) as made))[1];
   end if;
 
   perform faultline.text_of(enqueue.retry)::faultline.retry_text where enqueue.retry is not null;
 
   -- Most calls enqueue one job for now. This path does the same as enqueue_many with fewer steps.
   perform faultline.be_durable();
-  select lane.id into line
+  select lane.id, lane.is_full into line, closed
   from faultline.lanes as lane
   where lane.queue = enqueue.queue and lane.priority = enqueue.priority;
+  if closed then
+    perform faultline.refuse_full(enqueue.queue);
+  end if;
 
   perform faultline.check_server();
   place := nextval('faultline.places');

@@ -1,14 +1,18 @@
 -- (nothing) -> queued, once per key: if a job has the key already, its id is returned and no job is made.
+-- With a rule, the rule says which job counts (take_key_by_rule).
 create function faultline.enqueue_keyed(
   task faultline.task_name, args text[], queue text, lane int, due_at timestamptz, moment timestamptz,
   max_attempts bigint, lease_for interval, timeout interval, retry jsonb, keys text[], key_for interval,
-  trace text)
+  trace text, key_rule text default null, expires_at timestamptz default null,
+  closed boolean default false)
 returns table (id bigint, is_new boolean)
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
   ask       record;
+  named     text[] := keys;   -- the keys as they are kept
+  before    bigint;           -- the place of the job before, in the order of the keys
   fresh     bigint[] := array_fill(null::bigint, array[cardinality(args)]);
   owner     bigint[] := array_fill(null::bigint, array[cardinality(args)]);
   key_seed  bytea := faultline.new_key_seed();   -- the same for all jobs: their ids differ
@@ -28,14 +32,39 @@ begin
   loop
     kept[ask.place] := ask.args;
     fresh[ask.place] := nextval('faultline.places');
-    owner[ask.place] := case when ask.key is null then fresh[ask.place] else faultline.take_key(
-      enqueue_keyed.queue, ask.key, fresh[ask.place],
-      sha256(convert_to(enqueue_keyed.task || E'\n' || ask.args::jsonb::text, 'UTF8')), enqueue_keyed.key_for, moment) end;
+    if key_rule is null then
+      owner[ask.place] := case when ask.key is null then fresh[ask.place] else faultline.take_key(
+        enqueue_keyed.queue, ask.key, fresh[ask.place],
+        sha256(convert_to(enqueue_keyed.task || E'\n' || ask.args::jsonb::text, 'UTF8')), enqueue_keyed.key_for, moment) end;
+      continue;
+    end if;
+
+    if key_rule = 'per_period' then
+      named[ask.place] := faultline.key_in_period(ask.key, enqueue_keyed.key_for, moment);
+    end if;
+    if key_rule in ('replace', 'debounce') and named[ask.place] = named[before] and owner[before] = any (fresh) then
+      owner[ask.place] := owner[before];
+      kept[array_position(fresh, owner[before])] := ask.args;   -- of several in one call, the last one stays
+      continue;
+    end if;
+    before := ask.place;
+    owner[ask.place] := faultline.take_key_by_rule(
+      key_rule, enqueue_keyed.queue, named[ask.place], fresh[ask.place], enqueue_keyed.task, ask.args, due_at,
+      enqueue_keyed.key_for, moment, fresh);
+    if owner[ask.place] is null then
+      raise exception 'the key % in queue % already names a job of another task, or was given without a rule',
+          quote_literal(named[ask.place]), enqueue_keyed.queue
+        using errcode = 'LS002', hint = 'Put the task''s name into the key.';
+    end if;
   end loop;
+
+  if closed and exists (select from unnest(fresh, owner) as asked (id, owner) where asked.id = asked.owner) then
+    perform faultline.refuse_full(enqueue_keyed.queue);   -- those that were found are no new jobs
+  end if;
 
   with won as materialized (
     select asked.id, asked.key, asked.args
-    from unnest(fresh, owner, enqueue_keyed.keys, kept) as asked (id, owner, key, args)
+    from unnest(fresh, owner, named, kept) as asked (id, owner, key, args)
     where asked.id = asked.owner
   ),
   due as (

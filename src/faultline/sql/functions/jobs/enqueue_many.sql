@@ -12,7 +12,10 @@ create function faultline.enqueue_many(
   retry         faultline.document default null,
   keys          text[] default null,
   key_for       interval default interval '1 day',
-  trace         faultline.trace_context default null)   -- the same for all jobs
+  trace         faultline.trace_context default null,   -- the same for all jobs
+  key_rule      faultline.key_rule default null,
+  expires_at    faultline.moment default null,   -- without a claim by then it ends as cancelled
+  expires_in    faultline.wait default null)
 returns table (id bigint, is_new boolean)
 language plpgsql
 security definer
@@ -23,17 +26,27 @@ declare
   moment    timestamptz := faultline.now();
   due_at    faultline.moment := coalesce(enqueue_many.run_at, moment + enqueue_many.delay);
   lane      int;
+  closed    boolean;
   key_seed  bytea := faultline.new_key_seed();   -- the same for all jobs: their ids differ
 begin
   perform faultline.be_durable();
   perform faultline.check_server();
-  lane := faultline.lane_of(enqueue_many.queue, enqueue_many.priority);
+  if expires_at is not null or expires_in is not null then
+    expires_at := faultline.checked_expiry(coalesce(expires_at, moment + expires_in), due_at, moment);
+  end if;
+  select known.id, known.is_full into lane, closed
+  from faultline.lanes as known
+  where known.queue = enqueue_many.queue and known.priority = enqueue_many.priority;
+  lane := coalesce(lane, faultline.lane_of(enqueue_many.queue, enqueue_many.priority));
   perform faultline.text_of(enqueue_many.retry)::faultline.retry_text where enqueue_many.retry is not null;
-  if keys is not null then
+  if keys is not null or key_rule is not null then
     return query select made.id, made.is_new from faultline.enqueue_keyed(
       enqueue_many.task, enqueue_many.args, enqueue_many.queue, lane, due_at, moment, enqueue_many.max_attempts,
-      enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, enqueue_many.keys, enqueue_many.key_for,
-      enqueue_many.trace) as made;
+      enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry,
+      coalesce(enqueue_many.keys, array_fill(null::text, array[cardinality(enqueue_many.args)])), enqueue_many.key_for,
+      enqueue_many.trace, enqueue_many.key_rule, enqueue_many.expires_at, closed) as made;
+  elsif closed then
+    perform faultline.refuse_full(enqueue_many.queue);
   elsif due_at is null or due_at <= moment then
     return query
     insert into faultline.active (id, pos, created_at, lane, args, new_columns)

@@ -25,7 +25,7 @@ as $$
 #variable_conflict use_column
 declare
   known   jsonb;
-  moment  timestamptz;
+  moment  timestamptz := faultline.now();
   picked  tid[];
   lines   int[];
   names   text[];
@@ -69,7 +69,8 @@ begin
                                 claim.positions[array_position(claim.lanes, 0)]) as floor, lane.top
       from faultline.lanes as lane
       where lane.queue = any (claim.queues) and not lane.paused
-      order by lane.priority, random()
+      order by case when lane.age_after is null then lane.priority
+                    else lane.priority - coalesce(faultline.aged(lane.id, lane.floor, lane.age_after, moment), 0) end, random()
     ) as lane
     cross join lateral (
       select job.ctid as place, job.pos, 
@@ -80,6 +81,7 @@ begin
         and job.claim is null
         and (known is null or known ? job.task)
         and (claim.except_tasks is null or job.task <> all (claim.except_tasks))
+        and (job.expires_at is null or job.expires_at > moment)
         and job.token < 2305843009213693952   -- a token beyond 2^61 is damage: quarantine buries the job, its neighbours run
       order by job.pos
       limit claim.max_jobs
@@ -120,6 +122,7 @@ begin
       trace       = case when claim.trace is null then job.trace else
         concat(split_part(job.trace, E'\n', 1), E'\n', split_part(job.trace, E'\n', 3), E'\n', claim.trace) end
   where job.ctid = any (picked)
+    and (job.expires_at is null or job.expires_at > moment)   -- once more, at the moment of the claim
   returning job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text,
             names[array_position(lines, job.lane)], job.args::text, job.key::text, job.created_at, job.lease_for::interval,
             job.timeout::interval, job.retry::text, job.lane, job.pos, job.trace, coalesce(job.due_at, job.created_at),

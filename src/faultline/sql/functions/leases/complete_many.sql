@@ -70,7 +70,8 @@ begin
   if keys is not null then
     update faultline.keys as named
     set until = moment + named.keep_for
-    where named.key = any (keys) and named.job_id = any (keyed);
+    where named.key = any (keys) and named.job_id = any (keyed)
+      and position('/' in named.scope) = 0;   -- a key of take_queued has no window, and a producer may hold its row
   end if;
 
   -- A job that is named twice is settled once. A locked job that was not deleted is a bug, and must not commit.

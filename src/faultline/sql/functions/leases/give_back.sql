@@ -26,6 +26,7 @@ begin
   perform faultline.write_ledger(held, give_back.ending, moment, error => nullif(give_back.note, ''));
 
   held.attempt := held.attempt - 1;
+  held.expires_at := case when give_back.unknown_task then held.expires_at end;   -- it has begun: only its first claim had to be in time
   held.unknown_since := case when give_back.unknown_task then coalesce(held.unknown_since, moment) end;
   if give_back.delay <= interval '0' then
     perform faultline.requeue(held);

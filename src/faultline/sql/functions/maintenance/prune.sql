@@ -12,10 +12,22 @@ declare
 begin
   select * into known from faultline.settings;
 
+  -- A key that is unique while queued has no window: as long as its job waits, it is looked at again in an hour.
+  with living as materialized (
+    select named.scope, named.key from faultline.keys as named
+    where named.until < moment
+      and (exists (select from faultline.later as job where job.id = named.job_id)
+           or exists (select from faultline.active as job where job.id = named.job_id))
+    order by named.until limit prune.most for update skip locked)
+  update faultline.keys as named set until = moment + interval '1 hour' from living
+  where named.scope = living.scope and named.key = living.key;
+
   -- The key of a dead job stays: it blocks no new job after its window, and a replay takes it back.
   with lapsed as materialized (
     select named.scope, named.key from faultline.keys as named
     where named.until < moment and not exists (select from faultline.dead as job where job.id = named.job_id)
+      and not exists (select from faultline.later as job where job.id = named.job_id)
+      and not exists (select from faultline.active as job where job.id = named.job_id)
     order by named.until limit prune.most for update skip locked),
   gone as (
     delete from faultline.keys as named using lapsed

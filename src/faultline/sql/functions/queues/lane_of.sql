@@ -26,8 +26,8 @@ begin
     insert into faultline.queues (name) values (lane_of.queue) on conflict do nothing;
 
     -- For share: pause and keep change a queue and then its lanes, and would miss a lane that is not committed yet.
-    insert into faultline.lanes (queue, priority, paused, keep)
-    select owner.name, lane_of.priority, owner.paused_at is not null, owner.keep
+    insert into faultline.lanes (queue, priority, paused, keep, age_after)
+    select owner.name, lane_of.priority, owner.paused_at is not null, owner.keep, owner.age_after
     from faultline.queues as owner
     where owner.name = lane_of.queue
     for share
