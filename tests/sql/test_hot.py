@@ -65,7 +65,9 @@ def test_only_ids_and_places_are_indexed(db):
         " where indrelid = 'faultline.active'::regclass order by 1"
     ).fetchall()
 
-    assert [line.split(" USING ")[1] for (line,) in indexed] == ["btree (lane, pos)", "btree (id)"]
+    assert [line.split(" USING ")[1] for (line,) in indexed] == [
+        "btree (limit_id, gate, pos) WHERE (limit_id IS NOT NULL)", "btree (lane, pos)", "btree (id)",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("table", ["rounds", "workers", "lanes"])

@@ -13,9 +13,11 @@ from faultline.store.rows import (
     DoctorFacts,
     EnqueuedRow,
     FoundKey,
+    GateInfo,
     GroupRole,
     HeartbeatResult,
     KeyInfo,
+    LimitInfo,
     MetricRow,
     Outline,
     QueueInfo,
@@ -24,6 +26,7 @@ from faultline.store.rows import (
     Round,
     SettleRefusal,
     UnknownJobs,
+    WaitsFor,
     WorkerInfo,
 )
 
@@ -153,6 +156,18 @@ def refusals(rows: list[Row]) -> list[Refusal]:
 
 def queue_infos(rows: list[Row]) -> list[QueueInfo]:
     return [QueueInfo._make(row) for row in rows]
+
+
+def limits(rows: list[Row]) -> list[LimitInfo]:
+    return [LimitInfo._make(row) for row in rows]
+
+
+def gates(rows: list[Row]) -> list[GateInfo]:
+    return [GateInfo._make(row) for row in rows]
+
+
+def maybe_waits(rows: list[Row]) -> WaitsFor | None:
+    return WaitsFor._make(rows[0]) if rows else None
 
 
 def removed(rows: list[Row]) -> list[RemovedQueue]:

@@ -15,7 +15,9 @@ create function faultline.enqueue(
   retry         faultline.document default null,
   key           faultline.key_name default null,
   key_for       interval default interval '1 day',
-  trace         faultline.trace_context default null)
+  trace         faultline.trace_context default null,
+  limit_name    text default null,   -- a limit in place of the task's own
+  limit_key     text default null)   -- the key by which the limit counts, in place of the one in the args
 returns bigint
 language plpgsql
 security definer
@@ -25,24 +27,27 @@ declare
   place     bigint;
   line      int;
   key_seed  bytea;
+  is_plain  boolean := key is null and run_at is null and delay is null and limit_name is null and limit_key is null;
 begin
-  if key is not null or run_at is not null or delay is not null then
+  if is_plain then
+    select (select lane.id from faultline.lanes as lane where lane.queue = enqueue.queue and lane.priority = enqueue.priority),
+           not exists (select from faultline.task_limits as limited where limited.task = enqueue.task)
+    into line, is_plain;
+  end if;
+  if not is_plain then
     return (array(select made.id from faultline.enqueue_many(
       task => enqueue.task, args => array[faultline.text_of(enqueue.args)], queue => enqueue.queue, priority => enqueue.priority,
       run_at => enqueue.run_at, delay => enqueue.delay, max_attempts => enqueue.max_attempts,
       lease_for => enqueue.lease_for, timeout => enqueue.timeout, retry => enqueue.retry,
       keys => case when enqueue.key is not null then array[enqueue.key::text] end, key_for => enqueue.key_for,
-      trace => enqueue.trace) as made))[1];
+      trace => enqueue.trace, limit_name => enqueue.limit_name,
+      limit_keys => case when enqueue.limit_key is not null then array[enqueue.limit_key] end) as made))[1];
   end if;
 
   perform faultline.text_of(enqueue.retry)::faultline.retry_text where enqueue.retry is not null;
 
   -- Most calls enqueue one job for now. This path does the same as enqueue_many with fewer steps.
   perform faultline.be_durable();
-  select lane.id into line
-  from faultline.lanes as lane
-  where lane.queue = enqueue.queue and lane.priority = enqueue.priority;
-
   perform faultline.check_server();
   place := nextval('faultline.places');
   key_seed := faultline.new_key_seed();

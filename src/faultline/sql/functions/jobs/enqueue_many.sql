@@ -12,7 +12,9 @@ create function faultline.enqueue_many(
   retry         faultline.document default null,
   keys          text[] default null,
   key_for       interval default interval '1 day',
-  trace         faultline.trace_context default null)   -- the same for all jobs
+  trace         faultline.trace_context default null,   -- the same for all jobs
+  limit_name    text default null,                      -- a limit in place of the task's own
+  limit_keys    text[] default null)                    -- the keys by which the limit counts, in place of those in the args
 returns table (id bigint, is_new boolean)
 language plpgsql
 security definer
@@ -23,17 +25,27 @@ declare
   moment    timestamptz := faultline.now();
   due_at    faultline.moment := coalesce(enqueue_many.run_at, moment + enqueue_many.delay);
   lane      int;
+  limited   faultline.task_limits;
+  gates     bigint[];
   key_seed  bytea := faultline.new_key_seed();   -- the same for all jobs: their ids differ
 begin
   perform faultline.be_durable();
   perform faultline.check_server();
   lane := faultline.lane_of(enqueue_many.queue, enqueue_many.priority);
   perform faultline.text_of(enqueue_many.retry)::faultline.retry_text where enqueue_many.retry is not null;
-  if keys is not null then
+  limited := faultline.limit_of(enqueue_many.task, enqueue_many.limit_name);
+  if limited.limit_id is not null then
+    perform faultline.list_lane(limited.limit_id, lane);
+    gates := faultline.gates_of(limited, enqueue_many.limit_keys, enqueue_many.args);
+  elsif enqueue_many.limit_keys is not null then
+    raise exception 'task % has no limit, so a limit_key means nothing', enqueue_many.task
+      using errcode = 'LS005', hint = 'Name the limit too, as limit_name. Nothing was enqueued.';
+  end if;
+  if keys is not null or gates is not null then
     return query select made.id, made.is_new from faultline.enqueue_keyed(
       enqueue_many.task, enqueue_many.args, enqueue_many.queue, lane, due_at, moment, enqueue_many.max_attempts,
       enqueue_many.lease_for, enqueue_many.timeout, enqueue_many.retry, enqueue_many.keys, enqueue_many.key_for,
-      enqueue_many.trace) as made;
+      enqueue_many.trace, limited.limit_id, gates) as made;
   elsif due_at is null or due_at <= moment then
     return query
     insert into faultline.active (id, pos, created_at, lane, args, new_columns)

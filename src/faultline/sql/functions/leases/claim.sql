@@ -12,7 +12,8 @@ create function faultline.claim(
   positions bigint[] default null,   -- the caller has to scan from the floor often enough
   trace    faultline.trace_context default null,
   bytes    int default 16777216,     -- of all arguments together; the first job is taken at any size
-  except_tasks text[] default null)  -- left for other workers, besides the tasks that the worker has not named by know_tasks
+  except_tasks text[] default null,  -- left for other workers, besides the tasks that the worker has not named by know_tasks
+  freed    bigint[] default null)    -- gates at which the caller freed slots: looked at first
 returns table (
   id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
   args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text,
@@ -25,6 +26,7 @@ as $$
 #variable_conflict use_column
 declare
   known   jsonb;
+  limited boolean;
   moment  timestamptz;
   picked  tid[];
   lines   int[];
@@ -53,9 +55,13 @@ begin
   end if;
 
   -- As keys of an object: an array would be compared one by one, with each job. The `||` takes a long value out of its row once.
-  select listed.names || '{}' into known
-  from faultline.known_tasks as listed
-  where listed.worker = claim.worker;
+  select (select listed.names || '{}' from faultline.known_tasks as listed where listed.worker = claim.worker),
+         exists (select from faultline.limited_lanes as limited where limited.queue = any (claim.queues))
+  into known, limited;
+
+  if limited then
+    perform faultline.admit(claim.queues, claim.max_jobs, known, claim.except_tasks, claim.freed);
+  end if;
 
   -- Materialised in an array before the UPDATE: with any plan, never more rows than asked for.
   select array_agg(job.place), array_agg(job.lane),
