@@ -29,10 +29,8 @@ declare
   key_seed  bytea;
   is_plain  boolean := key is null and run_at is null and delay is null and limit_name is null and limit_key is null;
 begin
-  if is_plain then
-    select (select lane.id from faultline.lanes as lane where lane.queue = enqueue.queue and lane.priority = enqueue.priority),
-           not exists (select from faultline.task_limits as limited where limited.task = enqueue.task)
-    into line, is_plain;
+  if is_plain and faultline.uses_limits() then
+    is_plain := not exists (select from faultline.task_limits as tied where tied.task = enqueue.task);
   end if;
   if not is_plain then
     return (array(select made.id from faultline.enqueue_many(
@@ -48,6 +46,10 @@ begin
 
   -- Most calls enqueue one job for now. This path does the same as enqueue_many with fewer steps.
   perform faultline.be_durable();
+  select lane.id into line
+  from faultline.lanes as lane
+  where lane.queue = enqueue.queue and lane.priority = enqueue.priority;
+
   perform faultline.check_server();
   place := nextval('faultline.places');
   key_seed := faultline.new_key_seed();

@@ -2,8 +2,8 @@
 --
 -- `kinds` holds the options that jobs share, as objects; `kind_of` gives the kind of each job, counted from 1. The rows are in the
 -- order of the args: `made`; `found`, an older job of the same key and request; and, without an id, `conflict`, the key names
--- another request, and `new_lane`, no job had this queue and priority yet, or none with this limit, or the job has no key of its limit.
--- A lane is not created here, because that may wait for another transaction, and all jobs of the call would wait.
+-- another request, and `new_lane`, no job had this queue and priority yet. A lane is not created here, because that may wait for
+-- another transaction, and all jobs of the call would wait.
 create function faultline.enqueue_each(
   kinds    jsonb,
   kind_of  bigint[],
@@ -23,8 +23,12 @@ declare
   patience  text := current_setting('lock_timeout');
   answered  bigint;
 begin
+  if faultline.uses_limits() and faultline.has_limited_kind(enqueue_each.kinds) then
+    return query select * from faultline.enqueue_each_limited(kinds, kind_of, args, traces, keys, limit_keys);
+    return;
+  end if;
   if cardinality(kind_of) <> cardinality(args) or cardinality(traces) <> cardinality(args)
-     or cardinality(keys) <> cardinality(args) or cardinality(limit_keys) <> cardinality(args) then
+     or cardinality(keys) <> cardinality(args) then
     raise exception 'got % kinds, % traces and % keys for % jobs',
         cardinality(kind_of), cardinality(traces), cardinality(keys), cardinality(args)
       using errcode = 'LS005', hint = 'Give one of each a job.';
@@ -44,31 +48,20 @@ begin
       named.retry::faultline.retry_text::jsonb as retry, coalesce(named.key_for, interval '1 day') as key_for,
       coalesce(named.run_at, moment + named.delay)::faultline.moment as due_at,
       (select lane.id from faultline.lanes as lane
-       where lane.queue = named.queue and lane.priority = coalesce(named.priority, 0)) as lane,
-      case when named.limit_name is not null or exists (select from faultline.task_limits as l where l.task = named.task)
-           then faultline.limit_of(named.task, named.limit_name) end as limited
+       where lane.queue = named.queue and lane.priority = coalesce(named.priority, 0)) as lane
     from rows from (jsonb_to_recordset(kinds) as (
       task faultline.task_name, queue faultline.queue_name, priority faultline.rank, run_at faultline.moment,
       delay faultline.wait, max_attempts faultline.attempt_budget, lease_for faultline.lease_time,
-      timeout faultline.run_time, retry text, key_for interval, limit_name text))
+      timeout faultline.run_time, retry text, key_for interval))
       with ordinality as named
-        (task, queue, priority, run_at, delay, max_attempts, lease_for, timeout, retry, key_for, limit_name, number)
-  ),
-  gated as materialized (
-    select job.place, job.args::faultline.document_text as args, job.trace::faultline.trace_context as trace, job.key,
-      kind.task, kind.queue, kind.max_attempts, kind.lease_for, kind.timeout, kind.retry, kind.key_for, kind.due_at,
-      (kind.limited).limit_id as limit_id,
-      case when kind.limited is null then null
-           else faultline.gate_if_any(kind.limited, job.limit_key, job.args, kind.queue, kind.lane) end as gate,
-      kind.lane
-    from unnest(args, kind_of, traces, keys, limit_keys) with ordinality as job (args, kind, trace, key, limit_key, place)
-    join kind on kind.number = job.kind
+        (task, queue, priority, run_at, delay, max_attempts, lease_for, timeout, retry, key_for, number)
   ),
   asked as materialized (
-    select gated.*, gated.lane is not null and (gated.limit_id is null or gated.gate is not null) as fits,
-      case when gated.lane is not null and (gated.limit_id is null or gated.gate is not null)
-           then nextval('faultline.places') end as id
-    from gated
+    select job.place, job.args::faultline.document_text as args, job.trace::faultline.trace_context as trace, job.key,
+      kind.task, kind.queue, kind.max_attempts, kind.lease_for, kind.timeout, kind.retry, kind.key_for, kind.due_at,
+      kind.lane, case when kind.lane is not null then nextval('faultline.places') end as id
+    from unnest(args, kind_of, traces, keys) with ordinality as job (args, kind, trace, key, place)
+    join kind on kind.number = job.kind
   ),
   owned as materialized (
     select job.*,
@@ -84,17 +77,16 @@ begin
     select owned.id, owned.id, moment, owned.lane, owned.key, owned.args, owned.max_attempts, owned.task,
       owned.lease_for, owned.timeout, owned.retry, owned.trace, key_seed
     from owned
-    where owned.owner = owned.id and owned.limit_id is null and (owned.due_at is null or owned.due_at <= moment)
+    where owned.owner = owned.id and (owned.due_at is null or owned.due_at <= moment)
   ),
   put_off as (
-    insert into faultline.later (id, run_at, created_at, lane, key, args, limit_id, gate, place, new_columns)
-    select owned.id, coalesce(owned.due_at, moment), moment, owned.lane, owned.key, owned.args, owned.limit_id, owned.gate,
-      case when owned.limit_id is not null and (owned.due_at is null or owned.due_at <= moment) then owned.id end,
-      owned.max_attempts, owned.task, owned.lease_for, owned.timeout, owned.retry, owned.trace, key_seed
+    insert into faultline.later (id, run_at, created_at, lane, key, args, new_columns)
+    select owned.id, owned.due_at, moment, owned.lane, owned.key, owned.args, owned.max_attempts, owned.task,
+      owned.lease_for, owned.timeout, owned.retry, owned.trace, key_seed
     from owned
-    where owned.owner = owned.id and (owned.limit_id is not null or owned.due_at > moment)
+    where owned.owner = owned.id and owned.due_at > moment
   )
-  select owned.owner, case when not owned.fits then 'new_lane' when owned.owner is null then 'conflict'
+  select owned.owner, case when owned.lane is null then 'new_lane' when owned.owner is null then 'conflict'
                            when owned.owner = owned.id then 'made' else 'found' end
   from owned
   order by owned.place;

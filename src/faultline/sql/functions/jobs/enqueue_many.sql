@@ -33,7 +33,9 @@ begin
   perform faultline.check_server();
   lane := faultline.lane_of(enqueue_many.queue, enqueue_many.priority);
   perform faultline.text_of(enqueue_many.retry)::faultline.retry_text where enqueue_many.retry is not null;
-  limited := faultline.limit_of(enqueue_many.task, enqueue_many.limit_name);
+  if faultline.uses_limits() or limit_name is not null then
+    limited := faultline.limit_of(enqueue_many.task, enqueue_many.limit_name);
+  end if;
   if limited.limit_id is not null then
     perform faultline.list_lane(limited.limit_id, lane);
     gates := faultline.gates_of(limited, enqueue_many.limit_keys, enqueue_many.args);

@@ -26,7 +26,6 @@ as $$
 #variable_conflict use_column
 declare
   known   jsonb;
-  limited boolean;
   moment  timestamptz;
   picked  tid[];
   lines   int[];
@@ -55,12 +54,13 @@ begin
   end if;
 
   -- As keys of an object: an array would be compared one by one, with each job. The `||` takes a long value out of its row once.
-  select (select listed.names || '{}' from faultline.known_tasks as listed where listed.worker = claim.worker),
-         exists (select from faultline.limited_lanes as limited where limited.queue = any (claim.queues))
-  into known, limited;
+  select listed.names || '{}' into known
+  from faultline.known_tasks as listed
+  where listed.worker = claim.worker;
 
-  if limited then
-    perform faultline.admit(claim.queues, claim.max_jobs, known, claim.except_tasks, claim.freed);
+  if faultline.uses_limits() then
+    perform faultline.admit(claim.queues, claim.max_jobs, known, claim.except_tasks, claim.freed)
+    where exists (select from faultline.limited_lanes as limited where limited.queue = any (claim.queues));
   end if;
 
   -- Materialised in an array before the UPDATE: with any plan, never more rows than asked for.

@@ -29,7 +29,7 @@ begin
         ) as counted
       ) as held
       cross join lateral (
-        select job.spot, job.id, job.place, row_number() over (order by job.place) as rank
+        select job.spot, job.id, job.place, row_number() over () as rank   -- they come in the order of their places
         from (
           select job.ctid as spot, job.id, job.place
           from faultline.later as job

@@ -21,6 +21,7 @@ begin
       raise exception 'there is no limit %', quote_literal(limit_task.limit_name)
         using errcode = 'LS005', hint = 'See `faultline limits list`; make it with `faultline limits set`.';
     end if;
+    perform setval('faultline.limits_used', 1);
     insert into faultline.task_limits as listed (task, limit_id, key_path) values (limit_task.task, known.id, limit_task.key_path)
     on conflict on constraint task_limits_pkey do update
     set limit_id = excluded.limit_id, key_path = excluded.key_path

@@ -16,6 +16,7 @@ begin
     return;
   end if;
 
+  perform setval('faultline.limits_used', 1);
   -- Another transaction may be adding it and stay open: the wait for it has a limit, as in lane_of.
   patience := current_setting('lock_timeout');
   begin

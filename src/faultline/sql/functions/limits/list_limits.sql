@@ -1,7 +1,7 @@
 -- Every limit, or the one of this name: its bounds, its tasks, and how many jobs hold a slot and wait for one (counted up to 10,000).
 create function faultline.list_limits(name text default null)
 returns table (
-  name text, per_key int, total int, rate double precision, burst int, on_retry text, parent text, tasks text[], queues text[],
+  limit_name text, per_key int, total int, rate double precision, burst int, on_retry text, parent text, tasks text[], queues text[],
   held bigint, waiting bigint, tokens int)
 language plpgsql
 security definer

@@ -12,9 +12,9 @@ begin
   perform faultline.be_durable();
   return query
   with due as materialized (
-    select job.id, job.limit_id
+    select job.id
     from faultline.later as job
-    where job.run_at <= moment and job.place is null
+    where job.run_at <= moment and job.place is null and job.limit_id is null
     order by job.run_at
     limit promote.most
     for update skip locked
@@ -22,15 +22,8 @@ begin
   taken as (
     delete from faultline.later as job
     using due
-    where job.id = due.id and due.limit_id is null
+    where job.id = due.id
     returning job.*
-  ),
-  at_gate as (
-    update faultline.later as job
-    set place = faultline.place_at_gate(job.limit_id, job.id), holds = null
-    from due
-    where job.id = due.id and due.limit_id is not null
-    returning job.lane
   ),
   lined_up as (
     insert into faultline.active (id, pos, due_at, job_columns)
@@ -39,8 +32,12 @@ begin
     returning lane
   )
   select lane.queue::text, count(*)
-  from (select lined_up.lane from lined_up union all select at_gate.lane from at_gate) as moved
-  join faultline.lanes as lane on lane.id = moved.lane
+  from lined_up
+  join faultline.lanes as lane on lane.id = lined_up.lane
   group by lane.queue;
+
+  if faultline.uses_limits() then
+    return query select * from faultline.promote_to_gates(promote.most, moment);
+  end if;
 end;
 $$;
