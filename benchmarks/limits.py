@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
 
@@ -56,7 +57,13 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure(server: EmbeddedServer, database: str, name: str, case: tuple[int, str] | None, options: argparse.Namespace) -> None:
+def measure(
+    server: EmbeddedServer,
+    database: str,
+    name: str,
+    case: tuple[int, str] | None,
+    options: argparse.Namespace,
+) -> None:
     """Drain one database with these limits, and print the speed of each 5,000 jobs."""
     server.create_database(database)
     dsn = server.dsn(database)
@@ -72,15 +79,20 @@ def measure(server: EmbeddedServer, database: str, name: str, case: tuple[int, s
             old.execute("select txid_current(), count(*) from faultline.settings")
         else:
             conn.execute("vacuum analyze faultline.active, faultline.later")
-        speeds, cpu = drain(dsn, options.jobs)
+        speeds = drain(dsn, options.jobs)
         old.rollback()
-        left = conn.execute("select (select count(*) from faultline.active) + (select count(*) from faultline.later)").fetchone()
+        left = conn.execute(
+            "select (select count(*) from faultline.active) + (select count(*) from faultline.later)"
+        ).fetchone()
     assert left == (0,)
-    print(f"{name:26} {speeds[0]:8,.0f}/s   per {STEP:,}: {', '.join(f'{speed:,.0f}' for speed in speeds[1:])}", flush=True)
+    print(
+        f"{name:26} {speeds[0]:8,.0f}/s   per {STEP:,}: {', '.join(f'{speed:,.0f}' for speed in speeds[1:])}",
+        flush=True,
+    )
     server.drop_database(database)
 
 
-def drain(dsn: str, jobs: int) -> tuple[list[float], float]:
+def drain(dsn: str, jobs: int) -> list[float]:
     """Jobs a second: in all, then for each step."""
     done, marks, lock = 0, [time.perf_counter()], threading.Lock()
 
@@ -93,7 +105,9 @@ def drain(dsn: str, jobs: int) -> tuple[list[float], float]:
                 if not rows:
                     time.sleep(0.001)
                     continue
-                conn.execute(COMPLETE, [[row[0] for row in rows], [row[1] for row in rows], [claim] * len(rows)])
+                conn.execute(
+                    COMPLETE, [[row[0] for row in rows], [row[1] for row in rows], [claim] * len(rows)]
+                )
                 with lock:
                     done += len(rows)
                     if done // STEP >= len(marks):
@@ -113,7 +127,7 @@ def drain(dsn: str, jobs: int) -> tuple[list[float], float]:
         thread.join()
     ended = time.perf_counter()
     threads[-1].join()
-    return [jobs / (ended - marks[0])] + [STEP / (b - a) for a, b in zip(marks, marks[1:])], 0.0
+    return [jobs / (ended - marks[0])] + [STEP / (b - a) for a, b in pairwise(marks)]
 
 
 if __name__ == "__main__":

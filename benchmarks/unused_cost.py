@@ -3,8 +3,9 @@
     git worktree add --detach ../base main
     .venv/bin/python benchmarks/unused_cost.py ../base [--pairs 6] [--slices 10]
 
-CPU of the server's process and WAL for a job, each tree in turn with a server of its own, medians of the pairs. CPU and not time, since
-other work on the machine changes the latter. WAL without full pages, which depend on the moment of the last checkpoint.
+CPU of the server's process and WAL for a job, each tree in turn with a server of its own, medians of the
+pairs. CPU and not time, since other work on the machine changes the latter. WAL without full pages, which
+depend on the moment of the last checkpoint.
 """
 
 import argparse
@@ -26,9 +27,10 @@ SETTINGS = {"full_page_writes": "off", "autovacuum": "off"}
 
 VERBS = {
     # How many jobs a call has, and how many calls a slice has.
-    "enqueue": (1, 200), "claim and complete, 1": (1, 200), "enqueue_each, 1": (1, 200), "claim and fail, 1": (1, 200),
-    "promote": (1, 200), "claim and complete, 10": (10, 20), "enqueue_each, 10": (10, 100),
-    "claim and complete, 250": (250, 4), "enqueue_many, 250": (250, 10), "claim and complete again, 250": (250, 10),
+    "enqueue": (1, 200), "claim and complete, 1": (1, 200), "enqueue_each, 1": (1, 200),
+    "claim and fail, 1": (1, 200), "promote": (1, 200), "claim and complete, 10": (10, 20),
+    "enqueue_each, 10": (10, 100), "claim and complete, 250": (250, 4), "enqueue_many, 250": (250, 10),
+    "claim and complete again, 250": (250, 10),
 }  # fmt: skip
 """In this order the jobs that one verb leaves are the next one's."""
 
@@ -72,7 +74,9 @@ def one_pair(trees: dict[str, Path], slices: int) -> Figures:
                     if turn:  # the first one makes plans and fills caches
                         found[name].setdefault(verb, []).append(figures)
         return {
-            name: {verb: tuple(map(statistics.median, zip(*each, strict=True))) for verb, each in verbs.items()}
+            name: {
+                verb: tuple(map(statistics.median, zip(*each, strict=True))) for verb, each in verbs.items()
+            }
             for name, verbs in found.items()
         }
     finally:
@@ -82,19 +86,25 @@ def one_pair(trees: dict[str, Path], slices: int) -> Figures:
 
 
 def show(pairs: list[Figures]) -> None:
-    print(f"{'medians of pairs':32} {'CPU us base':>12} {'this':>8} {'ratio':>7}   {'WAL B base':>10} {'this':>8}")
+    heads = f"{'CPU us base':>12} {'this':>8} {'ratio':>7}   {'WAL B base':>10} {'this':>8}"
+    print(f"{'medians of pairs':32} {heads}")
     for verb in VERBS:
         line(verb, [{name: figures[verb] for name, figures in pair.items()} for pair in pairs])
     for life, verbs in LIVES.items():
-        line(life, [
-            {name: tuple(map(sum, zip(*(figures[verb] for verb in verbs), strict=True))) for name, figures in pair.items()}
-            for pair in pairs
-        ])  # fmt: skip
+        line(life, [{name: added(figures, verbs) for name, figures in pair.items()} for pair in pairs])
+
+
+def added(figures: dict[str, tuple[float, float]], verbs: tuple[str, ...]) -> tuple[float, float]:
+    """What the verbs of a job's life cost together."""
+    return sum(figures[verb][0] for verb in verbs), sum(figures[verb][1] for verb in verbs)
 
 
 def line(name: str, pairs: list[Any]) -> None:
     ratio = statistics.median(pair["this"][0] / pair["base"][0] for pair in pairs)
-    base, this = ([statistics.median(pair[tree][part] for pair in pairs) for part in (0, 1)] for tree in ("base", "this"))
+    base, this = (
+        [statistics.median(pair[tree][part] for pair in pairs) for part in (0, 1)]
+        for tree in ("base", "this")
+    )
     print(f"{name:32} {base[0]:12.2f} {this[0]:8.2f} {ratio:7.3f}   {base[1]:10.0f} {this[1]:8.0f}")
 
 
@@ -171,7 +181,9 @@ class Lives:
         return int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[0])
 
     def wal(self) -> int:
-        (written,) = self.conn.execute("select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint").fetchone()
+        (written,) = self.conn.execute(
+            "select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
+        ).fetchone()
         return int(written)
 
     def call(self, sql: str, args: Any = None) -> None:
@@ -184,7 +196,9 @@ class Lives:
     def settle(self, jobs: int, *, fail: bool = False) -> None:
         claim = uuid4()
         rows = self.conn.execute(
-            "select id, token from faultline.claim(array['default'], %s, '15 s', %s)", [jobs, claim], prepare=True
+            "select id, token from faultline.claim(array['default'], %s, '15 s', %s)",
+            [jobs, claim],
+            prepare=True,
         ).fetchall()
         ids, tokens = [row[0] for row in rows], [row[1] for row in rows]
         if fail:

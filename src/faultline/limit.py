@@ -20,7 +20,7 @@ _SECONDS: Final = {
 _RATE: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:/|per)\s*([a-z]+)\s*")
 
 OnRetry = Literal["yield", "block"]
-"""What a job of `per_key=1` does to its key while it waits for a retry: lets the next go first, or holds it."""
+"""What a job of `per_key=1` does while it waits for a retry: it lets the next go first, or holds its key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +81,18 @@ class Limit:
 
     def _check_key(self) -> None:
         if self.per_key is not None and self.key is None:
-            raise ConfigError('per_key needs a key, the argument that it counts by: Limit(per_key=5, key="tenant")')
+            raise ConfigError(
+                'per_key needs a key, the argument that it counts by: Limit(per_key=5, key="tenant")'
+            )
         if self.key is not None and (
             not isinstance(self.key, str)
             or not 1 <= len(self.key_path or ()) <= KEY_PARTS_MAX
             or not all(self.key_path or ())
             or len(self.key) > KEY_CHARS_MAX
         ):
-            raise BadName(f"a limit's key is an argument, or a path into one such as order.tenant; got {self.key!a:.60}")
+            raise BadName(
+                f"a limit's key is an argument, or a path into one such as order.tenant; got {self.key!a:.60}"
+            )
 
     @property
     def per_second(self) -> float | None:
@@ -112,7 +116,7 @@ def parse_rate(text: str | float) -> float:
     (50.0, 0.1, 2.0)
     >>> parse_rate("fast")
     Traceback (most recent call last):
-    faultline.errors.OutOfBounds: a rate is a number in a time, such as 50/s, 100/min, 10/h or 1/day; got 'fast'
+    faultline.errors.OutOfBounds: a rate is a number in a time: 50/s, 100/min, 10/h or 1/day; got 'fast'
     """
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         if math.isfinite(text):
@@ -122,7 +126,7 @@ def parse_rate(text: str | float) -> float:
         unit = found and (_SECONDS.get(found[2]) or _SECONDS.get(found[2].removesuffix("s")))
         if found and unit:
             return float(found[1]) / unit
-    raise OutOfBounds(f"a rate is a number in a time, such as 50/s, 100/min, 10/h or 1/day; got {str(text)[:40]!a}")
+    raise OutOfBounds(f"a rate is a number in a time: 50/s, 100/min, 10/h or 1/day; got {str(text)[:40]!a}")
 
 
 def _check_count(name: str, value: int | None) -> None:

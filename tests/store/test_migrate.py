@@ -419,7 +419,7 @@ def made_by(number, dsn, monkeypatch):
     before = migrations()[:number]
     monkeypatch.setattr(migrating, "migrations", lambda: before)
     # Today's views read a column that later migrations add.
-    shipped = migrating.current()
+    shipped = current()
     monkeypatch.setattr(migrating, "current", lambda: shipped.replace("job.place", "job.lease_for"))
     monkeypatch.setattr(migrating, "NOTHING", migrating.SchemaState(0, before, functions_differ=True))
     with psycopg.connect(dsn, autocommit=True) as conn:

@@ -143,12 +143,15 @@ class Task(Generic[P, R]):
         lease: timedelta | None = None,
         key: str | None = None,
         key_for: timedelta | None = None,
+        limit: str | None = None,
+        limit_key: str | None = None,
     ) -> "Task[P, R]":
         """The same task with other options; what is not named stays as it was.
 
             charge.using(key="order-7", run_at=tomorrow).enqueue(order_id=7)
 
         `key` makes two enqueues the same job, for `key_for` after the job ended (a day by default).
+        `limit` names a limit in place of the task's, `limit_key` the key that it counts by.
         """
         if run_at is not None and delay is not None:
             raise InputError("run_at and delay both say when the job is due; give one of them")
@@ -163,6 +166,8 @@ class Task(Generic[P, R]):
             "lease_for": lease if lease is None else bounds.check_lease_for(lease),
             "key": key if key is None else bounds.check_key(key),
             "key_for": key_for if key_for is None else bounds.check_delay(key_for, "key_for"),
+            "limit": limit if limit is None else bounds.check_limit_name(limit),
+            "limit_key": limit_key if limit_key is None else bounds.check_key(limit_key),
         }
         kept = dict(self._options)
         if run_at is not None or delay is not None:  # a new time replaces the old one, in either form

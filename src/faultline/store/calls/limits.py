@@ -24,7 +24,9 @@ def limit_task(
     """Tie a task to a limit, or free it; True where that was not so before."""
     path = None if key_path is None else ArrayParam(list(key_path), "text")
     return Call(
-        "limit_task", {"task": task, "limit_name": limit_name, "key_path": path, "queue": queue}, read=readers.one
+        "limit_task",
+        {"task": task, "limit_name": limit_name, "key_path": path, "queue": queue},
+        read=readers.one,
     )
 
 

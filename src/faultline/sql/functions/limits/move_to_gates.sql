@@ -96,6 +96,9 @@ begin
     and (job.limit_id, job.gate) is distinct from (known.limit_id, faultline.gate_in(known, job.args));
   get diagnostics more = row_count;
   moved := moved + more;
+  if upto is null then
+    update faultline.task_limits as listed set moved = true where listed.task = move_to_gates.task and not listed.moved;
+  end if;
   return next;
 end;
 $$;
