@@ -38,7 +38,7 @@ MUTANTS = (
     ),
     Mutant(
         "the floor of what waits hides a job that was committed late", "G16",
-        f"{LIMITS}::test_floors_hide_no_held_and_no_waiting_job",
+        f"{LIMITS}::test_a_job_that_is_committed_late_is_found_behind_the_floor",
         (sql("raise_limit_floors", "job.place < known.wait_floor)", "job.place < 0)"),),
     ),
     Mutant(
@@ -71,7 +71,8 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "a job at its gate can be made due at once", "G16", f"{LIMITS}::test_a_job_that_comes_back_waits_at_its_gate",
+        "a job at its gate can be made due at once", "G16",
+        f"{LIMITS}::test_a_job_at_its_gate_keeps_its_place_when_it_is_retried_now",
         (
             sql("retry_now", "job.place is null into line, moved", "true into line, moved"),
             sql("requeue", "faultline.place_at_gate(job.limit_id, job.id)", "0"),
@@ -122,7 +123,12 @@ MUTANTS = (
         (sql("admit", "not in ('read committed', 'read uncommitted')", "in ('nothing')"),),
     ),
     Mutant(
-        "an empty bucket wakes no worker", "G16", f"{WORKER}::test_an_idle_worker_is_woken_for_the_next_token",
+        "no round admits what no claim came for", "G16", "tests/watchdog/test_limits.py::test_a_round_admits_what_no_claim_came_for",
         (Patch("watchdog/chores.py", '        await _alone("sweep_gates", sweep_gates(self.line))\n', ""),),
+    ),
+    Mutant(
+        "no round comes for the next token", "G16",
+        "tests/watchdog/test_limits.py::test_the_next_round_comes_with_the_next_token",
+        (sql("next_due", "    faultline.next_token());", "    null);"),),
     ),
 )  # fmt: skip

@@ -378,6 +378,34 @@ def test_floors_hide_no_held_and_no_waiting_job(store, clock, db):
     assert ids_of(claim_many(store)) == [first[2]]
 
 
+def test_a_job_that_is_committed_late_is_found_behind_the_floor(store, clock, db):
+    tie(store, Limit(total=1))
+    put(store, "a")
+    store.run(calls.complete(claim_one(store), None))
+    db.execute("select setval('faultline.places', 20000)")
+    for _ in range(2):
+        store.run(calls.raise_limit_floors())
+        clock.advance(seconds=2)
+    late = put(store, "a")
+    db.execute("update faultline.later set place = 10 where id = any (%s)", [late])
+    assert claim_many(store) == []
+
+    store.run(calls.raise_limit_floors())
+
+    assert ids_of(claim_many(store)) == late
+
+
+def test_a_job_at_its_gate_keeps_its_place_when_it_is_retried_now(store):
+    tie(store, Limit(total=1))
+    _, second, third = put(store, "a", "a", "a")
+    first = claim_one(store)
+
+    store.run(calls.retry_now(third))
+
+    store.run(calls.complete(first, None))
+    assert claim_one(store).job_id == second
+
+
 def test_a_job_says_what_it_waits_for(store):
     tie(store, Limit(per_key=1, total=5, key="tenant"))
     _, _, third = put(store, "a", "a", "a")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -27,12 +28,13 @@ def put(store, *tenants):
 
 def test_a_worker_keeps_to_the_limit_that_its_task_declares(database, store):
     """Also for jobs that were there before, and with more runners than slots."""
-    at_once, most, now = {}, {}, 0.002
+    at_once: Counter[str] = Counter()
+    most: dict[str, int] = {}
 
     async def charge(tenant: str) -> None:
-        at_once[tenant] = at_once.get(tenant, 0) + 1
+        at_once[tenant] += 1
         most[tenant] = max(most.get(tenant, 0), at_once[tenant])
-        await asyncio.sleep(now)
+        await asyncio.sleep(0.002)
         at_once[tenant] -= 1
 
     before = put(store, *"aaab")
@@ -139,7 +141,7 @@ def test_a_key_that_the_handler_does_not_take_is_refused_where_it_is_written():
     with pytest.raises(ConfigError, match=r"counts by customer, .* it takes tenant"):
         spec_of(charge, limit=Limit(per_key=1, key="customer"))
     with pytest.raises(ConfigError, match="limit is a Limit or the name of one"):
-        spec_of(charge, limit=5)
+        spec_of(charge, limit=5)  # type: ignore[arg-type]
 
 
 def test_one_name_has_one_meaning(database):
