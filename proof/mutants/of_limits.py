@@ -127,6 +127,17 @@ MUTANTS = (
         (Patch("watchdog/chores.py", '        await _alone("sweep_gates", sweep_gates(self.line))\n', ""),),
     ),
     Mutant(
+        "the end of a job does not wake its worker for the next of its key", "G16",
+        f"{WORKER}::test_a_full_key_goes_on_as_soon_as_its_job_ends",
+        (Patch("worker/state.py", "            self._freed.add(gate)\n        self.woken.set()\n",
+               "            self._freed.add(gate)\n"),),
+    ),
+    Mutant(
+        "a claim looks at gates in a random order only", "G16",
+        f"{LIMITS}::test_a_freed_gate_among_many_full_ones_goes_on_at_once",
+        (sql("waiting_gates", "first   bigint[] := waiting_gates.freed[1:most]", "first   bigint[] := null"),),
+    ),
+    Mutant(
         "no round comes for the next token", "G16",
         "tests/watchdog/test_limits.py::test_the_next_round_comes_with_the_next_token",
         (sql("next_due", "    faultline.next_token());", "    null);"),),

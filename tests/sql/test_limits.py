@@ -126,6 +126,21 @@ def test_a_job_that_comes_back_waits_at_its_gate(store, clock, db, way):
     assert claim_one(store).job_id == first
 
 
+def test_a_freed_gate_among_many_full_ones_goes_on_at_once(store, db):
+    tie(store, Limit(per_key=2, key="tenant"))
+    keys = [f"k{n}" for n in range(200)]
+    put(store, *keys * 3)
+    held = [lease for _ in range(4) for lease in claim_many(store)]
+    assert len(held) == 400
+    assert claim_many(store, 1) == []  # and now claims rest from looking at full gates
+    freed = db.execute("select gate from faultline.active where id = %s", [held[7].job_id]).fetchone()[0]
+
+    store.run(calls.complete(held[7], None))
+
+    assert claim_many(store, 1) == []
+    assert len(claim_many(store, 1, freed=[freed])) == 1
+
+
 def test_a_limit_in_total_lets_keys_take_turns(store):
     tie(store, Limit(total=4, key="tenant"))
     long = put(store, *["long"] * 50)

@@ -65,6 +65,19 @@ def test_jobs_of_one_key_run_in_their_order(database, store):
     assert [n for tenant, n in order if tenant == "b"] == [*range(20)]
 
 
+def test_a_full_key_goes_on_as_soon_as_its_job_ends(database, store):
+    """No watchdog sweeps here, and the worker polls once an hour: the end of its own job wakes it."""
+
+    async def charge(tenant: str) -> None:
+        await asyncio.sleep(0.01)
+
+    limited = spec_of(charge, limit=Limit(per_key=1, key="tenant"))
+    config = quick(idle_poll_every=timedelta(hours=1), poll_every=timedelta(hours=1))
+    with working(database, limited, config=config, watchdog=False):
+        jobs = put(store, *["a"] * 20)
+        eventually(lambda: ended(store, jobs))
+
+
 def test_an_idle_worker_is_woken_for_the_next_token(database, store):
     """It listens, so it polls every ten seconds only."""
 

@@ -29,6 +29,8 @@ class ClaimedRow(NamedTuple):
     priority: int = 0
     key_seed: bytes | None = None
     """64 random bits, the same in every attempt of the job: its idempotency keys are made of them."""
+    gate: int | None = None
+    """The gate of its limit at which it waited: the next job there goes on when it ends."""
 
 
 AT: Final[Any] = ClaimedRow._make(range(len(ClaimedRow._fields)))

@@ -33,6 +33,8 @@ class ClaimParams:
     """The first place to look at in each lane, where that is not the lane's floor; by 0 in all of them."""
     trace: str | None = None
     except_tasks: Sequence[str] = ()
+    freed: Sequence[int] = ()
+    """Gates of limits at which this worker's leases have ended: the claim looks at them first."""
 
 
 class PreparedClaim(Protocol):

@@ -120,7 +120,7 @@ class PostgresBackend:
         return calls.claim(
             params.queues, params.max_jobs, lease=config.lease_for, claim=params.claim, worker=self._worker,
             timeout=config.timeout, resend=resend, begins=params.begins, trace=params.trace,
-            except_tasks=params.except_tasks,
+            except_tasks=params.except_tasks, freed=params.freed,
         )  # fmt: skip
 
     async def heartbeat(self, leases: Sequence[Lease]) -> list[HeartbeatResult]:

@@ -75,3 +75,6 @@ create index later_run_at on faultline.later (run_at) where place is null;
 -- Set once limits are used, by 1. Each enqueue and claim asks it, in place of tables: reading it takes half a microsecond.
 -- A sequence: it is not rolled back, so whoever sees a limited row sees it set.
 create sequence faultline.limits_used;
+
+-- A claim returns one more column.
+update faultline.settings set oldest_client = 23;

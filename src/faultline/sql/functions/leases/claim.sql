@@ -18,7 +18,7 @@ returns table (
   id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
   args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text,
   lane int, pos bigint, traced text, due_at timestamptz, claimed_at timestamptz, priority smallint,
-  key_seed bytea)
+  key_seed bytea, gate bigint)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -129,7 +129,7 @@ begin
   returning job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text,
             names[array_position(lines, job.lane)], job.args::text, job.key::text, job.created_at, job.lease_for::interval,
             job.timeout::interval, job.retry::text, job.lane, job.pos, job.trace, coalesce(job.due_at, job.created_at),
-            job.claimed_at, ranks[array_position(lines, job.lane)], job.key_seed;
+            job.claimed_at, ranks[array_position(lines, job.lane)], job.key_seed, job.gate;
 
   if high is not null then
     perform faultline.raise_top(high, tops);
