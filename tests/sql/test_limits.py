@@ -130,9 +130,11 @@ def test_a_freed_gate_among_many_full_ones_goes_on_at_once(store, db):
     tie(store, Limit(per_key=2, key="tenant"))
     keys = [f"k{n}" for n in range(200)]
     put(store, *keys * 3)
-    held = [lease for _ in range(4) for lease in claim_many(store)]
+    held = claim_many(store, 400)
     assert len(held) == 400
-    assert claim_many(store, 1) == []  # and now claims rest from looking at full gates
+    assert claim_many(store, 1) == []
+    assert db.execute("select isfinite(rest_until) from faultline.limits").fetchone() == (True,)
+    db.execute("update faultline.limits set rest_until = 'infinity'")  # a long rest from full gates
     freed = db.execute("select gate from faultline.active where id = %s", [held[7].job_id]).fetchone()[0]
 
     store.run(calls.complete(held[7], None))
