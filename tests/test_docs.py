@@ -23,9 +23,10 @@ HELPERS = {
     "shift_deadlines", "spared", "state_of", "step_over_rows", "table_figures", "take_key",
     "take_key_unless_other", "text_of", "timeline", "where_is", "why_refused", "within", "worker_key",
     "worker_seen",
-    "admit_first", "admit_in_turn", "charge", "check_limit", "enqueue_each_limited", "filled_at", "first_held",
-    "first_waiting", "gate_in", "gate_of", "gates_of", "has_limited_kind", "holds_gate", "known_in", "limit_of",
-    "list_lane", "next_token", "place_at_gate", "slots_left", "tokens_left", "uses_limits", "waiting_gates",
+    "admit_first", "admit_in_turn", "charge", "check_limit", "enqueue_each_limited", "filled_at",
+    "first_held", "first_waiting", "gate_in", "gate_of", "gates_of", "has_limited_kind",
+    "holds_gate", "known_in", "limit_of", "list_lane", "next_token", "place_at_gate", "slots_left",
+    "tokens_left", "uses_limits", "waiting_gates",
 }  # fmt: skip
 
 
