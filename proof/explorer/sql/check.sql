@@ -143,6 +143,14 @@ as $$
   ) as counted
   where counted.attempt <> counted.attempts_seen or counted.crashes <> counted.crashes_seen
 
+  -- WithinLimit: at no claim do more jobs of the limit hold a lease than it allows.
+  union all
+  select 'WithinLimit', format('at the claim of job %s with token %s, %s jobs of its limit held a lease, and %s may', held.job_id, held.token,
+    held.at_once, bound.most)
+  from explorer.limited as held
+  cross join explorer.at_most as bound
+  where held.at_once > bound.most
+
   -- Drains: a fresh worker and a fresh watchdog leave nothing to do.
   union all
   select 'Drains', format('job %s is still %s', job.id, job.state)
