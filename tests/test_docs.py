@@ -25,7 +25,8 @@ HELPERS = {
     "worker_seen",
     "admit_first", "admit_in_turn", "charge", "check_limit", "enqueue_each_limited", "filled_at",
     "first_held", "first_waiting", "gate_in", "gate_of", "gates_of", "has_limited_kind",
-    "holds_gate", "known_in", "limit_figures", "limit_of", "list_lane", "next_token", "place_at_gate",
+    "holds_gate", "known_in", "leave_gates", "limit_figures", "limit_of",
+    "list_lane", "next_token", "place_at_gate",
     "slots_left", "tokens_left", "uses_limits", "waiting_gates",
 }  # fmt: skip
 

@@ -202,6 +202,24 @@ def test_a_worker_admits_no_job_of_a_task_it_does_not_know(store):
     assert ids_of(claim_many(store, worker=worker)) == [mine]
 
 
+def test_a_job_at_its_gate_that_no_worker_knew_for_a_day_is_dead(store, clock):
+    tie(store, Limit(total=5))
+    (job,) = put(store, "a")
+    worker = worker_named(store, "knows another")
+    store.run(calls.know_tasks(worker, ["mine"]))
+
+    def look():
+        return store.run(calls.heartbeat([], timedelta(seconds=15), worker)) or store.run(
+            calls.unknown_tasks()
+        )
+
+    assert [unknown.task for unknown in look()] == ["test_task"]
+    clock.advance(hours=25)
+    assert [unknown.died for unknown in look()] == [1]
+    assert state_of(store, job) == "dead"
+    assert store.run(calls.sweep_gates()) == []
+
+
 def test_a_rate_grants_its_burst_and_then_its_rate(store, clock):
     tie(store, Limit(rate="10/s", burst=5))
     put(store, *"aaaaaaaaaaaaaaa")
