@@ -52,6 +52,8 @@ ROWS: dict[str, list[Panel]] = {
          "A lower bound past faultline_queue_jobs_counted_max."),
         ("Lag", "s", {"{{queue}}": f"max by (queue) (faultline_queue_lag_seconds{{{QUEUE}}})"},
          "How long the first due job has been due."),
+        ("Jobs of limits", "short", {"{{limit}} {{state}}": "max by (limit, state) (faultline_limit_jobs)"},
+         "held: with a slot, claimed or not; waiting: for one."),
         ("Time in handlers", "s", quantiles("faultline_job_duration_seconds", QUEUE), ""),
         ("Time to pickup", "s", quantiles("faultline_job_pickup_seconds", QUEUE), "From due to claimed."),
         ("Enqueued", "ops", {"{{queue}}": rate("faultline_jobs_enqueued_total", "queue", QUEUE)}, "By processes that export metrics."),

@@ -22,8 +22,14 @@ HELPERS = {
     "raise_dead", "raise_sequences", "raise_top", "readable", "record_server", "refuse", "server_mark",
     "shift_deadlines", "spared", "state_of", "step_over_rows", "table_figures", "take_key",
     "take_key_unless_other", "text_of", "timeline", "where_is", "why_refused", "within", "worker_key",
-    "worker_seen", "take_key_by_rule", "take_queued", "key_in_period", "checked_expiry", "refuse_full",
+    "take_key_by_rule", "take_queued", "key_in_period", "checked_expiry", "refuse_full",
     "aged",
+    "worker_seen",
+    "admit_first", "admit_in_turn", "charge", "check_limit", "keeps_gate", "enqueue_each_limited", "filled_at",
+    "first_held", "first_waiting", "gate_in", "gate_of", "gates_of", "has_limited_kind",
+    "holds_gate", "known_in", "leave_gates", "limit_figures", "limit_of",
+    "list_lane", "next_token", "place_at_gate",
+    "slots_left", "tokens_left", "uses_limits", "waiting_gates",
 }  # fmt: skip
 
 

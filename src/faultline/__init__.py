@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from faultline.extensions import JobEvent, TransactionProvider, injected
     from faultline.job import Job, JobInfo, JobState, LedgerEntry, NewJob, Refusal
+    from faultline.limit import Limit
     from faultline.outcome import Cancel, Dead, Snooze
     from faultline.retry import Constant, Exponential, Retry, RetryPolicy, bury, ignore
     from faultline.store.lent import SyncTransaction, Transaction
@@ -77,6 +78,7 @@ __all__ = [
     "KeyConflict",
     "LeaseLost",
     "LedgerEntry",
+    "Limit",
     "NewJob",
     "NotCommitted",
     "NotInTransaction",
@@ -120,6 +122,7 @@ _HOMES = {
     ),
     "faultline.extensions": "JobEvent TransactionProvider injected",
     "faultline.job": "Job JobInfo JobState LedgerEntry NewJob Refusal",
+    "faultline.limit": "Limit",
     "faultline.outcome": "Cancel Dead Snooze",
     "faultline.retry": "Constant Exponential Retry RetryPolicy bury ignore",
     "faultline.store.lent": "SyncTransaction Transaction",

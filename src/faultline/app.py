@@ -20,7 +20,8 @@ from faultline.extensions.hooks import NONE_GIVEN, H
 from faultline.extensions.middleware import EnqueueMiddleware, M
 from faultline.extensions.resources import Scope
 from faultline.job import JobInfo, JobState, NewJob, read_state
-from faultline.store import calls
+from faultline.limit import Limit
+from faultline.store import calls, limit_sync
 from faultline.store.call import Call
 from faultline.task import Registry
 from faultline.text.suggest import naming_options
@@ -79,8 +80,8 @@ class Faultline:
         """Make a task of a function: `@app.task`, or `@app.task(queue=..., max_attempts=...)`.
 
         The function may be sync or async, and may take `job: Job` as its first parameter. Options: name,
-        queue, priority, max_attempts, retry, timeout, lease_for, run, forbid_unknown, unique, expires_in,
-        batch; `run="process"` is for handlers that compute for long, and may have to be killed.
+        queue, priority, max_attempts, retry, timeout, lease_for, run, forbid_unknown, limit, unique,
+        expires_in, batch; `run="process"` is for handlers that compute for long, and may have to be killed.
 
         >>> app = Faultline("dbname=shop")
         >>> @app.task
@@ -89,6 +90,28 @@ class Faultline:
         '{"name":"Ada"}'
         """
         return TaskDecorator(self.registry, self._sender)
+
+    def limit(self, limit: Limit) -> Limit:
+        """Register a limit by its name: tasks share it, or name it as the parent of their own.
+
+        >>> from faultline import Limit
+        >>> app = Faultline("dbname=shop")
+        >>> billing = app.limit(Limit(name="billing", total=100))
+        >>> @app.task(queue="billing", limit=Limit(per_key=5, key="tenant", parent="billing"))
+        ... def charge(tenant: str, order_id: int) -> None: ...
+        """
+        return self.registry.add_limit(limit)
+
+    def sync_limits(self) -> int:
+        """Tell the database the limits of this app, as each worker does at its start.
+
+        Gives how many jobs came under a new limit.
+
+        app.sync_limits()
+        """
+        return limit_sync.carry(
+            limit_sync.declare(self.registry), lambda call: self._sender.run(call, "sync_limits")
+        )
 
     @property
     def transactions(self) -> Transactions:

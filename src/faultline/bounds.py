@@ -61,6 +61,15 @@ def check_queue_name(name: str) -> str:
     return _check_name("queue", name, QUEUE_CHARS_MAX)
 
 
+def check_limit_name(name: str) -> str:
+    """A limit's name: 1 to 128 letters, digits, `_ . -`, starting with a letter, digit or `_`.
+
+    >>> check_limit_name("stripe")
+    'stripe'
+    """
+    return _check_name("limit", name, TASK_CHARS_MAX)
+
+
 def with_article(noun: str) -> str:
     """The noun of a value in a message.
 

@@ -94,6 +94,10 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     expires_in: timedelta | None = None
     trace: str | None = None
     """The trace context of the enqueue: a W3C traceparent, and after a blank its tracestate, if any."""
+    limit: str | None = None
+    """A limit in place of its task's."""
+    limit_key: str | None = None
+    """The key by which its limit counts, in place of the one in the args."""
 
 
 class CompletionBlock(Protocol):

@@ -12,6 +12,7 @@ from faultline.batch import BATCH_WAIT, args_type, check_batch, parameters_of_ar
 from faultline.bounds import (
     check_expires_in,
     check_lease_for,
+    check_limit_name,
     check_max_attempts,
     check_max_crashes,
     check_priority,
@@ -22,6 +23,7 @@ from faultline.bounds import (
 from faultline.errors import ConfigError, UnknownTask
 from faultline.extensions import AppExtensions, Injection, injection_of
 from faultline.job import Job
+from faultline.limit import Limit
 from faultline.retry import Retry, RetryPolicy, rules_of
 from faultline.text.suggest import close_to
 from faultline.unique import Unique
@@ -74,6 +76,8 @@ class TaskSpec:
     """How long a job may wait for its first claim."""
     parameters: Mapping[str, inspect.Parameter] = field(default_factory=dict, compare=False, repr=False)
     """The arguments of a job, by name."""
+    limit: Limit | str | None = None
+    """How many of its jobs run at once, and start in a time; a name is that of a limit of the app."""
     injection: Injection | None = None
     """What the worker adds to a call, beside `job`; None: nothing."""
     extensions: AppExtensions = field(default_factory=AppExtensions, compare=False, repr=False)
@@ -135,6 +139,7 @@ def spec_of(
     expires_in: timedelta | None = None,
     batch: int | None = None,
     batch_wait: timedelta = BATCH_WAIT,
+    limit: Limit | str | None = None,
     extensions: AppExtensions | None = None,
 ) -> TaskSpec:
     """Read a handler's signature and check its options.
@@ -153,12 +158,14 @@ def spec_of(
     rest = dict(list(parameters.items())[1:]) if takes_job else parameters
     around, is_async = extensions or AppExtensions(), _is_async(handler)
     injection, arguments = injection_of(chosen, rest, is_async, transaction, around)
+    codec = ArgsCodec.of(handler, chosen, arguments, forbid_unknown=forbid_unknown)
+    _check_limit(limit, codec, chosen)
     return TaskSpec(
         name=chosen,
         handler=handler,
         takes_job=takes_job,
         is_async=is_async,
-        codec=ArgsCodec.of(handler, chosen, arguments, forbid_unknown=forbid_unknown),
+        codec=codec,
         queue=queue,
         priority=priority,
         max_attempts=max_attempts,
@@ -174,6 +181,7 @@ def spec_of(
         batch_args=batch_args,
         expires_in=expires_in,
         parameters=arguments,
+        limit=limit,
         injection=injection,
         extensions=around,
     )
@@ -195,6 +203,19 @@ def _batch_args(
             "itself: leave run and transaction out"
         )
     return args_type(handler, task)
+def _check_limit(limit: Limit | str | None, codec: ArgsCodec, task: str) -> None:
+    """The key of a limit is one of the handler's arguments: else each enqueue would be refused."""
+    if isinstance(limit, str):
+        check_limit_name(limit)
+    elif limit is not None and not isinstance(limit, Limit):
+        raise ConfigError(f"task {task}: limit is a Limit or the name of one; got {limit!r:.60}")
+    elif limit is not None and limit.key_path:
+        names = [argument.name for argument in codec.arguments]
+        if limit.key_path[0] not in names:
+            raise ConfigError(
+                f"task {task}: its limit counts by {limit.key}, and the handler has no argument "
+                f"{limit.key_path[0]}; it takes {', '.join(names) or 'nothing'}"
+            )
 
 
 def _own_name(handler: Callable[..., Any]) -> str:
@@ -280,6 +301,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._specs: dict[str, TaskSpec] = {}
+        self.limits: dict[str, Limit] = {}
+        """The limits of the app that have names, besides those of its tasks."""
         self.extensions = AppExtensions()
 
     def add(self, spec: TaskSpec) -> TaskSpec:
@@ -292,6 +315,15 @@ class Registry:
             )
         self._specs[spec.name] = spec
         return spec
+
+    def add_limit(self, limit: Limit) -> Limit:
+        """Register a limit by its name, for tasks that name it, or name it as a parent."""
+        if limit.name is None:
+            raise ConfigError('a limit of an app has a name: app.limit(Limit(name="billing", total=100))')
+        if self.limits.get(limit.name, limit) != limit:
+            raise ConfigError(f"two limits are called {limit.name}, with different bounds")
+        self.limits[limit.name] = limit
+        return limit
 
     def find(self, name: str) -> TaskSpec:
         """The task of this name, or UnknownTask."""

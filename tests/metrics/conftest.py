@@ -16,6 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from faultline.lab.conformance.scripted_worker import ServerUnderTest
+from faultline.limit import Limit
 from faultline.metrics.event_counter import EventCounter
 from faultline.metrics.prometheus import render
 from faultline.store import calls
@@ -107,6 +108,8 @@ def _have_a_bad_day(dsn: str) -> Scrapes:
     stop = counting.start()
     # The hold-fire of a young server ends sooner.
     store.run(calls.configure(default_lease=timedelta(milliseconds=500)))
+    store.run(calls.set_limit("doomed", Limit(total=1)))
+    store.run(calls.limit_task("doomed", "doomed"))
     lost = enqueue(store, task="fine", queue="lost")
     claim_one(store, queues=("lost",), lease=timedelta(milliseconds=500))  # by a worker that dies now
     jobs = [lost, *fine.enqueue_many(fine.new() for _ in range(20))]

@@ -7,12 +7,13 @@ from datetime import timedelta
 import pytest
 
 from faultline.errors import LeaseLost
+from faultline.limit import Limit
 from faultline.metrics.database_metrics import DatabaseMetrics, of_rows
 from faultline.metrics.names import METRICS
 from faultline.metrics.series import Snapshot
 from faultline.store import calls
 from faultline.store.pool import AsyncStore
-from tests.support import NOW, claim_one, enqueue, worker_named
+from tests.support import NOW, claim_many, claim_one, enqueue, new_job, worker_named
 
 
 def figures(store):
@@ -99,6 +100,8 @@ def test_refusals_workers_and_claims_are_told(store):
 def test_every_figure_has_a_name_and_its_labels(store):
     store.run(calls.round_(timedelta(seconds=1)))
     enqueue(store)
+    store.run(calls.set_limit("api", Limit(total=1)))
+    store.run(calls.limit_task("limited", "api"))
 
     told = store.run(calls.metrics())
 
@@ -225,3 +228,16 @@ def test_who_asks_often_is_given_the_same_answer(database):
         return asked
 
     assert asyncio.run(twice()) == 1
+
+
+def test_jobs_of_limits_are_told_by_their_state(store):
+    store.run(calls.set_limit("api", Limit(total=1)))
+    store.run(calls.limit_task("test_task", "api"))
+    store.run(calls.enqueue_many([new_job() for _ in range(3)]))
+    claim_many(store)
+
+    told = figures(store)
+
+    assert told["limit_jobs"] == {("api", "held"): 1, ("api", "waiting"): 2}
+    assert told["queue_jobs"]["default", "due"] == 2
+    assert told["queue_lag_seconds"]["default",] == 0  # they wait on purpose

@@ -26,8 +26,8 @@ def test_what_active_and_later_share_moves_with_a_job(columns):
     assert set(BLOCKS["job_columns"]) == (columns("active") & columns("later")) - {"id"}
 
 
-def test_later_has_nothing_else_but_its_moment(columns):
-    assert columns("later") - set(BLOCKS["job_columns"]) == {"id", "run_at"}
+def test_later_has_nothing_else_but_its_moment_and_its_place_at_a_gate(columns):
+    assert columns("later") - set(BLOCKS["job_columns"]) == {"id", "run_at", "place", "holds"}
 
 
 def test_a_dead_job_has_all_that_a_job_keeps(columns):

@@ -148,6 +148,13 @@ as $$
   select 'SeesCommit', format('%s was told that job %s waits (%s), and no claim of it came after the commit', asked.who, asked.job_id, asked.answer)
   from explorer.queued_once as asked
   where not asked.is_seen
+  -- WithinLimit: at no claim do more jobs of the limit hold a lease than it allows.
+  union all
+  select 'WithinLimit', format('at the claim of job %s with token %s, %s jobs of its limit held a lease, and %s may', held.job_id, held.token,
+    held.at_once, bound.most)
+  from explorer.limited as held
+  cross join explorer.at_most as bound
+  where held.at_once > bound.most
 
   -- Drains: a fresh worker and a fresh watchdog leave nothing to do.
   union all

@@ -56,6 +56,9 @@ create table explorer.effects (
   claim   uuid not null
 );
 
+-- How many jobs of the task `limited` may hold a lease at once; no row where a scenario has no limit.
+create table explorer.at_most (most int not null);
+
 -- Those that the audit holds against the ledger.
 create view explorer.work as
 select effect.job_id, effect.token, effect.claim from explorer.effects as effect where effect.kind = 'work';
@@ -95,6 +98,10 @@ begin
   delete from explorer.hands;
   delete from explorer.told;
   delete from explorer.effects;
+  delete from explorer.at_most;
+  delete from faultline.limited_lanes;
+  delete from faultline.task_limits;
+  delete from faultline.limits;
   update faultline.lanes set floor = 0, top = 0, candidate = null, candidate_at = null
   where floor <> 0 or top <> 0 or candidate is not null;
   update faultline.rounds set round_at = '-infinity', hold_until = '-infinity', walked_at = '-infinity', gap_at = '{}',
@@ -117,6 +124,7 @@ create table explorer.kept_told as table explorer.told with no data;
 create table explorer.kept_effects as table explorer.effects with no data;
 create table explorer.kept_lanes as table faultline.lanes with no data;
 create table explorer.kept_rounds as table faultline.rounds with no data;
+create table explorer.kept_limits as table faultline.limits with no data;
 create table explorer.kept_sequences (name regclass primary key, last_value bigint not null, is_called boolean not null);
 
 create function explorer.keep()
@@ -125,7 +133,7 @@ language plpgsql
 as $$
 begin
   truncate explorer.kept_active, explorer.kept_later, explorer.kept_dead, explorer.kept_ledger, explorer.kept_refusals, explorer.kept_keys, explorer.kept_hands, explorer.kept_told, explorer.kept_effects, explorer.kept_lanes, explorer.kept_rounds,
-    explorer.kept_sequences;
+    explorer.kept_limits, explorer.kept_sequences;
   insert into explorer.kept_active table faultline.active;
   insert into explorer.kept_later table faultline.later;
   insert into explorer.kept_dead table faultline.dead;
@@ -137,6 +145,7 @@ begin
   insert into explorer.kept_effects table explorer.effects;
   insert into explorer.kept_lanes table faultline.lanes;
   insert into explorer.kept_rounds table faultline.rounds;
+  insert into explorer.kept_limits table faultline.limits;
   insert into explorer.kept_sequences
   select 'faultline.places', last_value, is_called from faultline.places
   union all select 'faultline.tokens', last_value, is_called from faultline.tokens
@@ -178,6 +187,11 @@ begin
   from explorer.kept_rounds as kept
   where (kept.round_at, kept.hold_until, kept.walked_at, kept.reaped_at)
     is distinct from (row.round_at, row.hold_until, row.walked_at, row.reaped_at);
+  update faultline.limits as l
+  set total = kept.total, per_key = kept.per_key, full_at = kept.full_at, held_floor = kept.held_floor, rest_until = kept.rest_until
+  from explorer.kept_limits as kept
+  where kept.id = l.id;
+  update faultline.limited_lanes set wait_floor = 0, candidate = null, candidate_at = null;
   perform setval(kept.name, kept.last_value, kept.is_called) from explorer.kept_sequences as kept;
 end;
 $$;
@@ -260,6 +274,18 @@ select told.who, told.job_id, told.answer, exists (
   where hand.job_id = told.job_id and explorer.said_when(told.xmin, hand.xmin) = 'before') as is_seen
 from explorer.told as told
 where told.verb = 'enqueue_queued';
+-- The leases of limited jobs, and at the claim of each how many of them held one.
+create view explorer.limited as
+with leases as (
+  select hand.job_id, hand.token, pg_xact_commit_timestamp(hand.xmin) as claimed_at, pg_xact_commit_timestamp(entry.xmin) as ended_at
+  from explorer.hands as hand
+  join faultline.ledger as entry
+    on entry.job_id = hand.job_id and entry.token = hand.token and entry.claim = hand.claim and entry.task = 'limited'
+)
+select mine.job_id, mine.token,
+       (select count(*) from leases as beside
+        where beside.claimed_at <= mine.claimed_at and beside.ended_at > mine.claimed_at) as at_once
+from leases as mine;
 
 -- All that the checks read, as one number: an ending that was checked before need not be checked again.
 create function explorer.ending()
@@ -278,6 +304,7 @@ begin
     union all select 'told' || row::text from explorer.answers as row
     union all select 'effect' || row::text from explorer.rows_of_users as row
     union all select 'queued once' || row::text from explorer.queued_once as row
+    union all select 'limited' || row::text from explorer.limited as row
     union all
     select format('hand %s %s %s %s %s %s %s', hand, who, job_id, token, claim, is_lost,
                   row_number() over (partition by job_id order by turn))

@@ -158,6 +158,8 @@ class Task(Generic[P, R]):
         unique: Unique | None = None,
         expires_at: datetime | None = None,
         expires_in: timedelta | None = None,
+        limit: str | None = None,
+        limit_key: str | None = None,
     ) -> "Task[P, R]":
         """The same task with other options; what is not named stays as it was.
 
@@ -169,6 +171,7 @@ class Task(Generic[P, R]):
             sync.using(unique=Unique.while_queued(by=["tenant"])).enqueue(tenant=7)
 
         A job that no worker has claimed by `expires_at`, or within `expires_in`, ends as cancelled.
+        `limit` names a limit in place of the task's, `limit_key` the key that it counts by.
         """
         _check_unique(unique, key, key_for, run_at or delay)
         _check_moments(run_at, delay, expires_at, expires_in)
@@ -185,6 +188,8 @@ class Task(Generic[P, R]):
             "expires_at": expires_at if expires_at is None else bounds.check_run_at(expires_at, "expires_at"),
             "expires_in": expires_in if expires_in is None else bounds.check_expires_in(expires_in),
             "key_for": key_for if key_for is None else bounds.check_delay(key_for, "key_for"),
+            "limit": limit if limit is None else bounds.check_limit_name(limit),
+            "limit_key": limit_key if limit_key is None else bounds.check_key(limit_key),
         }
         kept = dict(self._options)
         if run_at is not None or delay is not None:  # a new time replaces the old one, in either form

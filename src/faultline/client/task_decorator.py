@@ -18,6 +18,7 @@ from faultline.client.session_types import ConnectionLike, SessionLike
 from faultline.client.task_client import Task
 from faultline.errors import ConfigError
 from faultline.job import Job
+from faultline.limit import Limit
 from faultline.retry import Retry, RetryPolicy
 from faultline.task import Registry, Run, spec_of
 from faultline.text.suggest import did_you_mean
@@ -107,6 +108,7 @@ class TaskDecorator:
         forbid_unknown: bool = True,
         unique: Unique | None = None,
         expires_in: timedelta | None = None,
+        limit: Limit | str | None = None,
     ) -> "TaskDecorator": ...
 
     def __call__(self, *handler: Any, **options: Any) -> Any:

@@ -32,7 +32,7 @@ WAITS: Final = (
 OTHER: Final = "other"
 """The label's value for all values past the bound."""
 
-VALUES_MAX: Final = {"queue": 100, "task": 200, "signature": 20, "chore": 20, "route": 60}
+VALUES_MAX: Final = {"queue": 100, "task": 200, "signature": 20, "chore": 20, "route": 60, "limit": 100}
 """The bound on distinct values of a label; the first ones keep their names."""
 
 SERIES_MAX: Final = 500
@@ -117,6 +117,7 @@ _ALL: Final = (
     Metric("queue_lag_seconds", "gauge", "How long the first due job of a queue has been due; 0 for a paused queue.", ("queue",), by="database"),
     Metric("queue_paused", "gauge", "1 while a queue is paused.", ("queue",), by="database"),
     Metric("queue_jobs_counted_max", "gauge", "At how many jobs of one queue and priority counting stops.", by="database"),
+    Metric("limit_jobs", "gauge", "Jobs by limit and state: held (a slot, claimed or not), waiting. Counted to 10,000.", ("limit", "state"), by="database"),
     Metric("refusals", "gauge", "Refused writes that are on record, by reason; pruned with the ledger.", ("reason",), by="database"),
     Metric("workers", "gauge", "Workers that said they were there, by state: alive, silent.", ("state",), by="database"),
     Metric("claims", "counter", "Claims that found work, since the schema was made: tokens issued.", by="database"),

@@ -70,7 +70,7 @@ def _claimed(jobs: Sequence[rpc.Job], usual_lease_ms: int) -> Iterator[Row]:
             job.retry if job.HasField("retry") else None, job.lane, job.place, job.trace or None,
             # Of due_at and claimed_at only the difference is known here, and only it is asked for.
             *((0, job.pickup_us) if measured else (None, None)), job.priority,
-            job.key_seed if job.HasField("key_seed") else None,
+            job.key_seed if job.HasField("key_seed") else None, None,
         )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """RemoteBackend: a worker's backend that is a server; each verb is a message of the protocol."""
 
 import asyncio
+import logging
 import os
 import socket
 from asyncio import AbstractEventLoop
@@ -18,8 +19,10 @@ from faultline.remote.server_address import ServerAddress
 from faultline.rpc.v1 import worker_pb2 as rpc
 from faultline.store.call import Row
 from faultline.store.driver.async_connection import Heard
+from faultline.store.limit_sync import limits_of
 from faultline.store.rows import HeartbeatResult, SettleRefusal
 from faultline.store.session import ReplyHandler
+from faultline.task import Registry
 from faultline.worker.attempt import Attempt
 from faultline.worker.backend import ClaimParams, LeaseName, PacemakerSpec, leases_of, still_held
 from faultline.worker.claiming.unserved_tasks import LEFT_MAX
@@ -27,6 +30,8 @@ from faultline.worker.heartbeat.lease_table import LeaseTable
 from faultline.worker.settlement.settle import needs_state
 from faultline.worker.transactions.pools import pools_of
 from faultline.worker.transactions.transaction_base import TransactionPools
+
+log = logging.getLogger("faultline.worker")
 
 BUSY_PAUSE: Final = 0.05
 """The pause before another try on a locked row; the database would have waited."""
@@ -73,6 +78,15 @@ class RemoteBackend:
 
     async def know_tasks(self, tasks: Sequence[str] | None) -> None:
         await self._session.know_tasks(tasks or [])
+
+    async def declare_limits(self, tasks: Registry) -> int:
+        """The protocol has no message for it: limits are set where the database is reached."""
+        if names := sorted(limits_of(tasks)):
+            log.info(
+                "limits of this app (%s) are not declared by a worker behind a server; run `faultline limits "
+                "sync APP` where the database is reached", ", ".join(names[:5]),
+            )  # fmt: skip
+        return 0
 
     async def warm_up(self) -> None:
         """Do nothing: the server is warm."""

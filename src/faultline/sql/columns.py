@@ -9,7 +9,7 @@ from typing import Final
 
 KEPT: Final = (
     "created_at", "lane", "max_attempts", "task", "lease_for", "timeout", "retry", "args", "trace",
-    "key_seed",
+    "key_seed", "limit_id", "gate",
 )  # fmt: skip
 
 BLOCKS: Final = {

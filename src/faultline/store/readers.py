@@ -14,10 +14,12 @@ from faultline.store.rows import (
     EnqueuedRow,
     ExpiredJob,
     FoundKey,
+    GateInfo,
     GroupRole,
     HeartbeatResult,
     KeyInfo,
     MadeJob,
+    LimitInfo,
     MetricRow,
     Outline,
     QueueInfo,
@@ -26,6 +28,7 @@ from faultline.store.rows import (
     Round,
     SettleRefusal,
     UnknownJobs,
+    WaitsFor,
     WorkerInfo,
 )
 
@@ -168,6 +171,18 @@ def refusals(rows: list[Row]) -> list[Refusal]:
 
 def queue_infos(rows: list[Row]) -> list[QueueInfo]:
     return [QueueInfo._make(row) for row in rows]
+
+
+def limits(rows: list[Row]) -> list[LimitInfo]:
+    return [LimitInfo._make(row) for row in rows]
+
+
+def gates(rows: list[Row]) -> list[GateInfo]:
+    return [GateInfo._make(row) for row in rows]
+
+
+def maybe_waits(rows: list[Row]) -> WaitsFor | None:
+    return WaitsFor._make(rows[0]) if rows else None
 
 
 def removed(rows: list[Row]) -> list[RemovedQueue]:

@@ -29,6 +29,8 @@ class ClaimedRow(NamedTuple):
     priority: int = 0
     key_seed: bytes | None = None
     """64 random bits, the same in every attempt of the job: its idempotency keys are made of them."""
+    gate: int | None = None
+    """The gate of its limit at which it waited: the next job there goes on when it ends."""
 
 
 AT: Final[Any] = ClaimedRow._make(range(len(ClaimedRow._fields)))
@@ -114,6 +116,53 @@ class QueueInfo(NamedTuple):
     max_depth: int | None = None
     full: bool = False
     age_after_seconds: float | None = None
+
+
+class LimitInfo(NamedTuple):
+    """A limit: its bounds, the tasks tied to it, and how many jobs hold a slot and wait for one."""
+
+    name: str
+    per_key: int | None
+    total: int | None
+    rate: float | None
+    """Starts a second."""
+    burst: int | None
+    on_retry: str
+    parent: str | None
+    tasks: list[str]
+    queues: list[str]
+    """Those in which jobs of it have been."""
+    held: int
+    """Counted up to 10,000, as `waiting` is."""
+    waiting: int
+    tokens: int | None
+    """Starts that its rate allows now."""
+
+
+class GateInfo(NamedTuple):
+    """A key of a limit, with its jobs that hold a slot and that wait for one."""
+
+    gate: int
+    """The hash of the key."""
+    key: str | None
+    """As the args of its first job have it."""
+    held: int
+    waiting: int
+    first_job: int
+
+
+class WaitsFor(NamedTuple):
+    """What a job waits for at the gate of its limit."""
+
+    limit: str
+    per_key: int | None
+    total: int | None
+    rate: float | None
+    held_of_key: int
+    held: int
+    before: int
+    """Jobs of its key that come first."""
+    tokens: int | None
 
 
 class RemovedQueue(NamedTuple):

@@ -22,7 +22,7 @@ log = logging.getLogger("faultline.watchdog")
 
 ChoreName = Literal[
     "reap", "promote", "rescue", "floors", "partitions", "quarantine", "quiet_lanes", "prune",
-    "drop_partitions", "unknown_tasks", "expire", "mark_full",
+    "drop_partitions", "unknown_tasks", "expire", "mark_full", "sweep_gates", "limit_floors",
 ]  # fmt: skip
 
 CHORES: Final[tuple[ChoreName, ...]] = get_args(ChoreName)
@@ -31,6 +31,7 @@ BATCH = 500
 PRUNE_BATCH = 1000
 EXPIRE_BATCHES_MAX = 10
 """In one round: leases are reaped and jobs promoted on the same line."""
+GATES_BATCH = 100
 SOONEST = 0.02
 
 EARLY = 0.9
@@ -113,6 +114,7 @@ class Rounds:
         elif not self._expects:
             return tick * STANDBY_TICKS
         await _alone("promote", promote(self.line))
+        await _alone("sweep_gates", sweep_gates(self.line))
         failpoint("round.promoted")
         next_due = await self.line.run(calls.next_due())
         self._expects = next_due is not None and next_due < tick
@@ -163,6 +165,7 @@ class Leading:
         if not self.leads:
             return
         await _alone("floors", self.line.run(calls.floors()))
+        await _alone("limit_floors", self.line.run(calls.raise_limit_floors()))
         await _alone("partitions", self.line.run(calls.partitions()))
         await _alone("unknown_tasks", self._unknown())
         if self._is_time("damage", 60):
@@ -266,6 +269,12 @@ async def promote(line: DbSession) -> None:
             await line.run(calls.wake(queue))
         if sum(count for _, count in moved) < BATCH:
             return
+
+
+async def sweep_gates(line: DbSession) -> None:
+    """Admit jobs to slots that were freed without a claim, and wake the workers that wait for them."""
+    for queue, _ in await line.run(calls.sweep_gates(GATES_BATCH)):
+        await line.run(calls.wake(queue))
 
 
 async def rescue(line: DbSession) -> None:

@@ -105,6 +105,8 @@ class Attempt(msgspec.Struct, eq=False):
     """Which writing of its slot in the lease table is this lease's; 0 once the lease has ended."""
     trace: str | None = None
     """The trace contexts kept with the job: a line each for who enqueued it, the claim before, this claim."""
+    gate: int | None = None
+    """The gate of its limit, where it has one: its next job can start when this lease has ended."""
     outcome: Outcome | None = None
     """How the attempt ended, while it waits for others to be recorded with."""
     met_busy: int = 0

@@ -13,6 +13,7 @@ from faultline.store.call import Row
 from faultline.store.driver.async_connection import Heard
 from faultline.store.rows import AT, HeartbeatResult, SettleRefusal
 from faultline.store.session import ReplyHandler
+from faultline.task import Registry
 from faultline.worker.attempt import Attempt
 from faultline.worker.heartbeat.lease_table import LeaseTable
 from faultline.worker.transactions.transaction_base import TransactionPools
@@ -32,6 +33,8 @@ class ClaimParams:
     """The first place to look at in each lane, where that is not the lane's floor; by 0 in all of them."""
     trace: str | None = None
     except_tasks: Sequence[str] = ()
+    freed: Sequence[int] = ()
+    """Gates of limits at which this worker's leases have ended: the claim looks at them first."""
 
 
 class PreparedClaim(Protocol):
@@ -92,6 +95,10 @@ class Backend(Protocol):
 
     async def know_tasks(self, tasks: Sequence[str] | None) -> None:
         """Name the tasks again: there are more now."""
+        ...
+
+    async def declare_limits(self, tasks: Registry) -> int:
+        """Tell the limits of the app, before anything is claimed; gives how many jobs were moved to gates."""
         ...
 
     async def warm_up(self) -> None:

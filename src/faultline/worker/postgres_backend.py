@@ -14,13 +14,14 @@ from faultline.config import Settings, WorkerConfig
 from faultline.errors import FaultlineError
 from faultline.lease import Lease
 from faultline.outcome import Outcome
-from faultline.store import calls
+from faultline.store import calls, limit_sync
 from faultline.store.call import Call, Row
 from faultline.store.driver.async_connection import LOOK_AGAIN_SECONDS, Heard
 from faultline.store.driver.connect import acheck_server, aconnect
 from faultline.store.rows import ClaimedRow, HeartbeatResult, SettleRefusal
 from faultline.store.servers.hosts import look_after
 from faultline.store.session import DbSession, PipelinedCall, ReplyHandler
+from faultline.task import Registry
 from faultline.worker.attempt import Attempt
 from faultline.worker.backend import ClaimParams, LeaseName, PacemakerSpec, leases_of, still_held
 from faultline.worker.heartbeat.lease_table import LeaseTable
@@ -76,6 +77,9 @@ class PostgresBackend:
     async def know_tasks(self, tasks: Sequence[str] | None) -> None:
         await self._rest.run(calls.know_tasks(self._worker, tasks))
 
+    async def declare_limits(self, tasks: Registry) -> int:
+        return await limit_sync.acarry(limit_sync.declare(tasks), self._rest.run)
+
     async def warm_up(self) -> None:
         """Without it the first plans take longer than recording a thousand jobs.
 
@@ -116,7 +120,7 @@ class PostgresBackend:
         return calls.claim(
             params.queues, params.max_jobs, lease=config.lease_for, claim=params.claim, worker=self._worker,
             timeout=config.timeout, resend=resend, begins=params.begins, trace=params.trace,
-            except_tasks=params.except_tasks,
+            except_tasks=params.except_tasks, freed=params.freed,
         )  # fmt: skip
 
     async def heartbeat(self, leases: Sequence[Lease]) -> list[HeartbeatResult]:

@@ -21,6 +21,9 @@ BUFFERS = 4
 CLAIM_MAX = 500
 """The most jobs to claim in one call: with more, runners and server would take turns, not work together."""
 
+FREED_MAX = 250
+"""Gates that one claim names: the watchdog's sweep finds the others."""
+
 RATE_WINDOW = 0.05
 GROWTH_MAX = 8
 
@@ -62,6 +65,8 @@ class WorkerState:
         self.hungry = asyncio.Event()
         self.woken = asyncio.Event()
         """There may be work: a job was enqueued, or a queue with a limit has room again."""
+        self._freed: set[int] = set()
+        """Gates of limits at which a lease has ended here, and that no claim has named yet."""
         self._held_back: dict[str, float] = {}
         """Why no jobs are claimed though there is room, each with the seconds after which one is tried."""
         self._trial_at = 0.0
@@ -164,12 +169,26 @@ class WorkerState:
             if attempt.generation:
                 attempt.generation = 0
                 slots.append(attempt.slot)
+                if attempt.gate is not None:
+                    self._free_gate(attempt.gate)
                 if self._limited and attempt.job.queue in self._limited:
                     self.in_queue[attempt.job.queue] -= 1
                     self.woken.set()
         self.lease_table.wipe(*slots)
         self.settled_count += len(slots)
         self.ask_for_more()
+
+    def _free_gate(self, gate: int) -> None:
+        """The next job of its key may start: a worker that sleeps would hear of it only from the watchdog."""
+        if len(self._freed) < FREED_MAX:
+            self._freed.add(gate)
+        self.woken.set()
+
+    def take_freed(self) -> list[int]:
+        """The gates for the next claim to look at first."""
+        freed = list(self._freed)
+        self._freed.clear()
+        return freed
 
     def wanted(self, coming: int = 0) -> int:
         """How many more jobs to claim: for the free runners, plus what they finish in about 100 ms.

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 from faultline import failpoints
+from faultline.bounds import counted
 from faultline.config import Settings, WorkerConfig
 from faultline.errors import LeaseLost
 from faultline.store.driver.listen import Wakes
@@ -125,6 +126,9 @@ class Worker:
             await self.backend.check_server()
             names = self._known_tasks.names()
             self.id = await outage.outlast(lambda: self.backend.register(self.name, names))
+            # Before the first claim: what it moves to a gate must not be claimed past it.
+            if moved := await outage.outlast(lambda: self.backend.declare_limits(self.tasks)):
+                log.info("%s came under limits of this app", counted(moved, "job"))
         except BaseException:
             await self.backend.close()
             raise

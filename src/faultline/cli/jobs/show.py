@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from faultline.bounds import counted
 from faultline.cli import timeline
 from faultline.cli.documents import entry_document, job_document, refusal_document
 from faultline.cli.format import ago, clock, safe
@@ -15,8 +16,9 @@ from faultline.cli.options import JOB_ID, CliCommand, told
 from faultline.cli.tables import toned
 from faultline.cli.terminal import Terminal
 from faultline.client.handle import found
-from faultline.job import JobInfo, LedgerEntry, Refusal
+from faultline.job import JobInfo, JobState, LedgerEntry, Refusal
 from faultline.store import calls
+from faultline.store.rows import WaitsFor
 
 FOLD_CHARS = 1_200
 FOLD_LINES = 16
@@ -32,18 +34,22 @@ def command(terminal: Terminal, job_id: int, full: bool) -> None:
         job = found(session.run(calls.get(job_id)), job_id)
         entries = session.run(calls.history(job_id))
         refusals = session.run(calls.refusals(job_id))
+        waits = session.run(calls.waits_for(job_id)) if job.state is JobState.QUEUED else None
     document = {
         **job_document(job),
         "leases": [entry_document(entry) for entry in entries],
         "refusals": [refusal_document(refusal) for refusal in refusals],
+        **({} if waits is None else {"waits_for": waits._asdict()}),
     }
-    terminal.show(document, lambda: _drawn(job, entries, refusals, full))
+    terminal.show(document, lambda: _drawn(job, entries, refusals, waits, full))
 
 
-def _drawn(job: JobInfo, entries: list[LedgerEntry], refusals: list[Refusal], full: bool) -> RenderableType:
+def _drawn(
+    job: JobInfo, entries: list[LedgerEntry], refusals: list[Refusal], waits: WaitsFor | None, full: bool
+) -> RenderableType:
     return Group(
         Text.assemble((f"job {job.id}", "bold"), f"  {safe(job.task)}  ", toned(job.state)),
-        _facts(job),
+        _facts(job, waits),
         Text(),
         timeline.drawn(timeline.timeline(job, entries, refusals)),
         *_folded("args", _json(job.args), full),
@@ -52,7 +58,7 @@ def _drawn(job: JobInfo, entries: list[LedgerEntry], refusals: list[Refusal], fu
     )
 
 
-def _facts(job: JobInfo) -> Table:
+def _facts(job: JobInfo, waits: WaitsFor | None) -> Table:
     facts = {
         "queue": f"{job.queue}, priority {job.priority}",
         "attempt": f"{job.attempt} of {job.max_attempts}"
@@ -61,6 +67,7 @@ def _facts(job: JobInfo) -> Table:
         "due": f"{clock(job.run_at)} ({ago(job.run_at)})" if job.run_at != job.created_at else None,
         "ended": f"{clock(job.finished_at)} ({ago(job.finished_at)})" if job.finished_at else None,
         "key": job.key,
+        "waits for": None if waits is None else told_wait(waits),
         "damaged": job.damage,
     }
     table = Table.grid(padding=(0, 2))
@@ -68,6 +75,26 @@ def _facts(job: JobInfo) -> Table:
         if value is not None:
             table.add_row(Text(f"  {name}", style="dim"), Text(safe(value)))
     return table
+
+
+def told_wait(waits: WaitsFor) -> str:
+    """What keeps a job at the gate of its limit.
+
+    >>> told_wait(WaitsFor("api", 5, None, None, held_of_key=5, held=9, before=12, tokens=None))
+    'limit api: 5 of 5 of its key run or are next, 12 jobs of its key come first'
+    """
+    said = []
+    if waits.per_key is not None:
+        said.append(f"{waits.held_of_key} of {waits.per_key} of its key run or are next")
+    if waits.total is not None:
+        said.append(f"{waits.held} of {waits.total} in total run or are next")
+    if waits.tokens == 0:
+        said.append("its rate allows no start just now")
+    if waits.before:
+        said.append(
+            f"{counted(waits.before, 'job')} of its key {'come' if waits.before > 1 else 'comes'} first"
+        )
+    return f"limit {waits.limit}: {', '.join(said) or 'a slot'}"
 
 
 def _json(value: Any) -> str:

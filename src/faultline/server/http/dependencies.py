@@ -51,6 +51,17 @@ async def _everywhere(request: Request) -> Caller:
     return caller
 
 
+def requires_everywhere(scope: str) -> Callable[[Request], Awaitable[Caller]]:
+    """A dependency: the caller, who has this scope for every queue."""
+
+    async def needed(request: Request) -> Caller:
+        caller: Caller = request.state.caller
+        caller.require_everywhere(scope)
+        return caller
+
+    return needed
+
+
 async def known_parameters_only(request: Request) -> None:
     """Refuse an unknown query parameter: a mistyped filter would fit everything."""
     if not request.url.query:

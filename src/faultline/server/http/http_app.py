@@ -20,6 +20,7 @@ from faultline.server.http.routes import (
     event_stream,
     job_acts,
     jobs,
+    limits,
     probes,
     queues,
     reads,
@@ -61,7 +62,7 @@ def create_app(
     context = ApiContext(store, authenticator, config, metrics)
     app.state.context = context
     api = APIRouter(prefix=PREFIX, dependencies=[Depends(known_parameters_only)])
-    for part in (bulk_acts, jobs, job_acts, queues, reads, event_stream):
+    for part in (bulk_acts, jobs, job_acts, queues, limits, reads, event_stream):
         api.include_router(part.router)
     if config.drills:
         api.include_router(drills.router)

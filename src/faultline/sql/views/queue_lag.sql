@@ -20,6 +20,6 @@ left join (
   select lane.queue, min(job.run_at) as run_at
   from faultline.later as job
   join faultline.lanes as lane on lane.id = job.lane
-  where job.run_at <= (select faultline.now())
+  where job.run_at <= (select faultline.now()) and job.place is null   -- a job at the gate of its limit waits on purpose
   group by lane.queue
 ) as first_late on first_late.queue = owner.name;

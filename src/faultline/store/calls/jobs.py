@@ -44,6 +44,8 @@ def _asked(new: NewJob) -> dict[str, Any]:
         # A zero duration is sent (it is not the number 0): the server refuses a lease of 0 s.
         if value is not None and value != 0:
             shared[name] = value
+    if new.limit is not None:
+        shared["limit_name"] = new.limit
     return shared
 
 
@@ -56,6 +58,8 @@ def enqueue(new: NewJob) -> Call[int]:
         many = enqueue_many([new])
         return Call(many.name, many.args, read=readers.one)
     keyed = {} if new.key is None else {"key": new.key, "key_for": _kept_for(new)}
+    if new.limit_key is not None:
+        keyed["limit_key"] = new.limit_key
     return Call("enqueue", {**_asked(new), "args": new.args, **keyed}, read=readers.one)
 
 
@@ -75,14 +79,18 @@ def enqueue_many(batch: Sequence[NewJob], trace: str | None = None) -> Call[list
         args.setdefault("trace", trace)
     if any(new.key is not None for new in batch):
         args |= {"keys": ArrayParam([new.key for new in batch], "text"), "key_for": _kept_for(batch[0])}
+    if any(new.limit_key is not None for new in batch):
+        args["limit_keys"] = ArrayParam([new.limit_key for new in batch], "text")
     return Call("enqueue_many", args, read=readers.ids)
 
 
 OPTIONS: Final = (
     "task", "queue", "priority", "run_at", "delay", "max_attempts", "lease_for", "timeout", "retry",
-    "key_for", "key_rule", "expires_at", "expires_in",
+    "key_for", "key_rule", "expires_at", "expires_in", "limit",
 )  # fmt: skip
-"""What the jobs of a kind share; each job has its own args, trace and key."""
+"""What the jobs of a kind share; each job has its own args, trace, key and limit_key."""
+
+_SENT_AS: Final = {"limit": "limit_name"}  # LIMIT is a word of SQL
 
 kind_of: Final = attrgetter(*OPTIONS)
 
@@ -91,7 +99,7 @@ kind_of: Final = attrgetter(*OPTIONS)
 def _kind(*options: Any) -> str:
     """The options of a kind as JSON, without those that have the function's default."""
     told = {
-        name: _interval(value) if isinstance(value, timedelta) else value
+        _SENT_AS.get(name, name): _interval(value) if isinstance(value, timedelta) else value
         for name, value in zip(OPTIONS, options, strict=True)
         if value is not None
     }
@@ -115,6 +123,8 @@ def enqueue_each(jobs: Sequence[NewJob]) -> Call[list[EnqueuedRow]]:
         args["traces"] = ArrayParam([new.trace for new in jobs], "text")
     if any(new.key is not None for new in jobs):
         args["keys"] = ArrayParam([new.key for new in jobs], "text")
+    if any(new.limit_key is not None for new in jobs):
+        args["limit_keys"] = ArrayParam([new.limit_key for new in jobs], "text")
     return Call("enqueue_each", args, read=readers.enqueued)
 
 

@@ -29,11 +29,12 @@ def claim(
     trace: str | None = None,
     bytes_max: int | None = None,
     except_tasks: Sequence[str] = (),
+    freed: Sequence[int] = (),
 ) -> Call[list[ClaimedRow]]:
     """`begins` gives the start of some lanes, as the caller knows it; each job keeps the `trace`.
 
     `bytes_max` bounds the arguments of all jobs together, in place of 16 MiB; the first job is taken at any
-    size. Jobs of `except_tasks` are not taken.
+    size. Jobs of `except_tasks` are not taken. At the gates in `freed` the caller has freed slots.
     """
     args = {
         "queues": ArrayParam(list(queues), "text"), "max_jobs": max_jobs, "lease": lease, "claim": claim,
@@ -51,6 +52,8 @@ def claim(
         args["bytes"] = bytes_max
     if except_tasks:
         args["except_tasks"] = ArrayParam(list(except_tasks), "text")
+    if freed:
+        args["freed"] = ArrayParam(list(freed), "bigint")
     return Call("claim", args, read=readers.claimed)
 
 

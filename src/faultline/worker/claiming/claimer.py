@@ -226,5 +226,6 @@ class Claimer:
         trace: str | None = None,
     ) -> ClaimRequest:
         left = self.state.unfit.names()
-        params = ClaimParams(uuid4(), queues, room, begins, trace=trace, except_tasks=left)
+        freed = self.state.take_freed()
+        params = ClaimParams(uuid4(), queues, room, begins, trace=trace, except_tasks=left, freed=freed)
         return ClaimRequest(self.backend, params, self._cursors[name], self)

@@ -83,7 +83,7 @@ class JobIntake:
         told, usual = is_logging(logging.DEBUG), _until_stopped(self._timeout)
         # fmt: off
         for (id, token, number, most, crashes, task, queue, args, key, created_at, own, timeout,
-             retry, _, _, trace, _, _, _, seed) in rows:
+             retry, _, _, trace, _, _, _, seed, gate) in rows:
             lease_for = self._lease if own is None else self._own_lease(own)
             spec = find(task)
             if timeout is None and spec is not None:
@@ -92,7 +92,7 @@ class JobIntake:
             job = Job(id, task, queue, number, most, crashes, token, key, created_at, context, seed)
             slot, generation = write(id, token, claim_bytes, lease_for, sent)
             yield Attempt(id, token, claim, lease_for, sent, job, spec, args, retry, timeout_at,
-                       sent + lease_for, slot, generation, trace)
+                       sent + lease_for, slot, generation, trace, gate)
             if told:
                 emit("lease_acquired", logging.DEBUG, job_id=id, token=token, worker=self.worker, task=task,
                      attempt=number)

@@ -43,6 +43,7 @@ class KnownTasks:
             if len(self._tasks) == named:
                 continue
             try:
+                await self._backend.declare_limits(self._tasks)
                 await self._backend.know_tasks(self.names())
             except Exception as trouble:
                 self._named = named

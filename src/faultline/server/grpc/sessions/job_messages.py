@@ -58,7 +58,7 @@ def _write(jobs: Any, rows: Sequence[Row], claim: bytes, lease: timedelta, timeo
     forms: dict[Row, worker_pb2.Job] = {}
     # fmt: off
     for (id, token, attempt, attempts, crashes, task, queue, args, key, created_at, own, hard_end, retry,
-         lane, pos, trace, due_at, claimed_at, priority, seed) in rows:
+         lane, pos, trace, due_at, claimed_at, priority, seed, _) in rows:
         alike = (token, attempt, attempts, crashes, task, queue, own, hard_end, retry, lane, priority)
         form = forms.get(alike)
         if form is None:

@@ -25,6 +25,9 @@ begin
       using errcode = 'LS004', hint = 'Only a queued or running job can be cancelled.';
   end if;
 
+  if held.claim is not null and held.limit_id is not null then
+    perform faultline.wake((select lane.queue from faultline.lanes as lane where lane.id = held.lane));   -- its slot is free
+  end if;
   perform faultline.write_ledger(held, 'cancelled', faultline.now(), error => cancel.reason);
   perform faultline.note_act('cancel', held.id, (select lane.queue from faultline.lanes as lane where lane.id = held.lane),
                              reason => cancel.reason);

@@ -19,7 +19,9 @@ create function faultline.enqueue(
   trace         faultline.trace_context default null,
   key_rule      faultline.key_rule default null,
   expires_at    faultline.moment default null,
-  expires_in    faultline.wait default null)
+  expires_in    faultline.wait default null,
+  limit_name    text default null,   -- a limit in place of the task's own
+  limit_key     text default null)   -- the key by which the limit counts, in place of the one in the args
 returns bigint
 language plpgsql
 security definer
@@ -30,16 +32,21 @@ declare
   line      int;
   closed    boolean;
   key_seed  bytea;
+  is_plain  boolean := key is null and run_at is null and delay is null and key_rule is null and expires_at is null
+                       and expires_in is null and limit_name is null and limit_key is null;
 begin
-  if key is not null or run_at is not null or delay is not null or key_rule is not null
-     or expires_at is not null or expires_in is not null then
+  if is_plain and faultline.uses_limits() then
+    is_plain := not exists (select from faultline.task_limits as tied where tied.task = enqueue.task);
+  end if;
+  if not is_plain then
     return (array(select made.id from faultline.enqueue_many(
       task => enqueue.task, args => array[faultline.text_of(enqueue.args)], queue => enqueue.queue, priority => enqueue.priority,
       run_at => enqueue.run_at, delay => enqueue.delay, max_attempts => enqueue.max_attempts,
       lease_for => enqueue.lease_for, timeout => enqueue.timeout, retry => enqueue.retry,
       keys => case when enqueue.key is not null then array[enqueue.key::text] end, key_for => enqueue.key_for,
-      trace => enqueue.trace, key_rule => enqueue.key_rule,
-      expires_at => enqueue.expires_at, expires_in => enqueue.expires_in) as made))[1];
+      trace => enqueue.trace, key_rule => enqueue.key_rule, expires_at => enqueue.expires_at, expires_in => enqueue.expires_in,
+      limit_name => enqueue.limit_name,
+      limit_keys => case when enqueue.limit_key is not null then array[enqueue.limit_key] end) as made))[1];
   end if;
 
   perform faultline.text_of(enqueue.retry)::faultline.retry_text where enqueue.retry is not null;

@@ -2,14 +2,15 @@
 --
 -- `kinds` holds the options that jobs share, as objects; `kind_of` gives the kind of each job, counted from 1. The rows are in the
 -- order of the args: `made`; `found`, an older job of the same key and request; and, without an id, `conflict`, the key names
--- another request, or a job of the same call is to be replaced, and `new_lane`, no job had this queue and priority yet, or the queue is full. A lane is not created here, because that may wait for
--- another transaction, and all jobs of the call would wait.
+-- another request, or a job of the same call is to be replaced, and `new_lane`, no job had this queue and priority yet, or the queue
+-- is full. A lane is not created here, because that may wait for another transaction, and all jobs of the call would wait.
 create function faultline.enqueue_each(
   kinds    jsonb,
   kind_of  bigint[],
   args     text[],
   traces   text[] default null,
-  keys     text[] default null)
+  keys     text[] default null,
+  limit_keys text[] default null)
 returns table (id bigint, state text)
 language plpgsql
 security definer
@@ -35,6 +36,14 @@ begin
   -- A lower limit of the caller stays.
   if keys is not null and patience::interval not between interval '1 ms' and interval '100 ms' then
     perform set_config('lock_timeout', '100ms', true);
+  end if;
+
+  if faultline.uses_limits() and faultline.has_limited_kind(enqueue_each.kinds) then
+    return query select * from faultline.enqueue_each_limited(kinds, kind_of, args, traces, keys, limit_keys);
+    if keys is not null then
+      perform set_config('lock_timeout', patience, true);
+    end if;
+    return;
   end if;
 
   return query

@@ -1,4 +1,5 @@
 -- queued -> queued: give a job that has never begun other args, and a later moment if one is named; false where it began, or is held.
+-- False as well where the new args belong to another gate of the job's limit: the slot it waits for, or holds, is that of its old key.
 -- A job that began keeps its args: its handler may have sent its idempotency keys to the outside world with the old ones.
 create function faultline.replace_args(job_id bigint, args text, due_at timestamptz, longest interval, moment timestamptz)
 returns boolean
@@ -9,6 +10,7 @@ begin
   perform from faultline.active as job
   where job.id = replace_args.job_id and job.claim is null and job.token = 0
     and (job.expires_at is null or job.expires_at > moment)
+    and faultline.keeps_gate(job.limit_id, job.gate, job.task, job.args, replace_args.args)
   for no key update skip locked;
   if found then
     update faultline.active as job set args = replace_args.args where job.id = replace_args.job_id;
@@ -18,13 +20,15 @@ begin
   perform from faultline.later as job
   where job.id = replace_args.job_id and job.token = 0
     and (job.expires_at is null or job.expires_at > moment)
+    and faultline.keeps_gate(job.limit_id, job.gate, job.task, job.args, replace_args.args)
   for no key update skip locked;
   if not found then
     return false;
   end if;
   update faultline.later as job
   set args = replace_args.args,
-      run_at = coalesce(least(replace_args.due_at, job.created_at + longest), job.run_at)
+      run_at = coalesce(least(replace_args.due_at, job.created_at + longest), job.run_at),
+      place = case when replace_args.due_at is null then job.place end   -- one that waits longer leaves its gate until then
   where job.id = replace_args.job_id;
   return true;
 end;

@@ -12,12 +12,13 @@ create function faultline.claim(
   positions bigint[] default null,   -- the caller has to scan from the floor often enough
   trace    faultline.trace_context default null,
   bytes    int default 16777216,     -- of all arguments together; the first job is taken at any size
-  except_tasks text[] default null)  -- left for other workers, besides the tasks that the worker has not named by know_tasks
+  except_tasks text[] default null,  -- left for other workers, besides the tasks that the worker has not named by know_tasks
+  freed    bigint[] default null)    -- gates at which the caller freed slots: looked at first
 returns table (
   id bigint, token bigint, attempt smallint, max_attempts smallint, crashes smallint, task text, queue text,
   args text, key text, created_at timestamptz, lease_for interval, timeout_after interval, retry text,
   lane int, pos bigint, traced text, due_at timestamptz, claimed_at timestamptz, priority smallint,
-  key_seed bytea)
+  key_seed bytea, gate bigint)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -56,6 +57,11 @@ begin
   select listed.names || '{}' into known
   from faultline.known_tasks as listed
   where listed.worker = claim.worker;
+
+  if faultline.uses_limits() then
+    perform faultline.admit(claim.queues, claim.max_jobs, known, claim.except_tasks, claim.freed)
+    where exists (select from faultline.limited_lanes as limited where limited.queue = any (claim.queues));
+  end if;
 
   -- Materialised in an array before the UPDATE: with any plan, never more rows than asked for.
   select array_agg(job.place), array_agg(job.lane),
@@ -126,7 +132,7 @@ begin
   returning job.id, job.token, job.attempt, job.max_attempts, job.crashes, job.task::text,
             names[array_position(lines, job.lane)], job.args::text, job.key::text, job.created_at, job.lease_for::interval,
             job.timeout::interval, job.retry::text, job.lane, job.pos, job.trace, coalesce(job.due_at, job.created_at),
-            job.claimed_at, ranks[array_position(lines, job.lane)], job.key_seed;
+            job.claimed_at, ranks[array_position(lines, job.lane)], job.key_seed, job.gate;
 
   if high is not null then
     perform faultline.raise_top(high, tops);

@@ -32,8 +32,8 @@ begin
     perform faultline.requeue(held);
   else
     held.error := coalesce(left(nullif(give_back.note, ''), 8192), held.error);
-    insert into faultline.later (id, run_at, job_columns)
-    values (held.id, moment + give_back.delay, held.job_columns);
+    insert into faultline.later (id, run_at, holds, job_columns)
+    values (held.id, moment + give_back.delay, faultline.holds_gate(held.limit_id), held.job_columns);
   end if;
 end;
 $$;

@@ -34,12 +34,13 @@ begin
     left join faultline.lanes as lane on lane.id = ended.lane
   ),
   again as (
-    insert into faultline.later (id, run_at, token, attempt, crashes, crashes_alone, key, error, kept_columns)
+    insert into faultline.later (id, run_at, holds, token, attempt, crashes, crashes_alone, key, error, kept_columns)
     select judged.id,
            -- Not coalesce: greatest() ignores a null, so a missing delay would become a delay of zero. In seconds, since an interval
            -- with months and negative days is longer when it is added than when it is compared.
            moment + case when judged.wait is null then faultline.crash_delay(judged.crashed_times)
                          else make_interval(secs => least(greatest(extract(epoch from judged.wait), 0), 30 * 86400)) end,
+           case when judged.limit_id is not null then faultline.holds_gate(judged.limit_id) end,
            judged.token, judged.attempt, judged.crashed_times, judged.alone_times, judged.key, judged.said, judged.kept_columns
     from judged
     where judged.dies_of is null

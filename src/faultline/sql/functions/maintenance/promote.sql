@@ -1,4 +1,4 @@
--- queued for later -> queued now: move due jobs to the end of their lanes.
+-- queued for later -> queued now: move due jobs to the end of their lanes, and limited ones to their gates.
 create function faultline.promote(most int default 500)
 returns table (queue text, moved bigint)
 language plpgsql
@@ -14,7 +14,7 @@ begin
   with due as materialized (
     select job.id
     from faultline.later as job
-    where job.run_at <= moment
+    where job.run_at <= moment and job.place is null and job.limit_id is null
     order by job.run_at
     limit promote.most
     for update skip locked
@@ -35,5 +35,9 @@ begin
   from lined_up
   join faultline.lanes as lane on lane.id = lined_up.lane
   group by lane.queue;
+
+  if faultline.uses_limits() then
+    return query select * from faultline.promote_to_gates(promote.most, moment);
+  end if;
 end;
 $$;

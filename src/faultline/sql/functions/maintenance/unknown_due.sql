@@ -1,4 +1,5 @@
 -- The due jobs of tasks that no running worker of their queue knows, by lane and task; and those that wrongly carry the mark.
+-- Those that wait at the gate of a limit are among them.
 -- Only the first 20,000 of each lane, 200,000 in all, are looked at: jobs that no worker takes come to the front in the end.
 -- A queue without a running worker waits, and is not listed; nor is one with a worker that named no tasks: it may know any.
 create function faultline.unknown_due(moment timestamptz)
@@ -32,10 +33,22 @@ begin
     ) as job
     limit 200000
   ),
+  at_gates as (
+    select job.lane, job.id, job.task, job.unknown_since
+    from faultline.limited_lanes as limited
+    cross join lateral (
+      select job.lane, job.id, job.task, job.unknown_since
+      from faultline.later as job
+      where job.limit_id = limited.limit_id and job.lane = limited.lane and job.place is not null
+      order by job.gate, job.place
+      limit 20000
+    ) as job
+    limit 200000
+  ),
   waiting as (
     select front.lane, front.task, count(*) as jobs, array_agg(front.id) as ids, count(front.unknown_since) as marked,
            min(front.unknown_since) as since
-    from front
+    from (select * from front union all select * from at_gates) as front
     group by front.lane, front.task
   ),
   judged as (

@@ -30,6 +30,13 @@ begin
           select from faultline.workers as worker
           join faultline.known_tasks as known on known.worker = worker.id
           where worker.stopped_at is null and worker.queues @> array[due.queue] and known.tasks @> array[due.task]);
+      update faultline.later as job
+      set unknown_since = null
+      where job.id = any (due.ids) and job.place is not null and job.unknown_since is not null
+        and exists (
+          select from faultline.workers as worker
+          join faultline.known_tasks as known on known.worker = worker.id
+          where worker.stopped_at is null and worker.queues @> array[due.queue] and known.tasks @> array[due.task]);
       continue;
     end if;
 
@@ -44,10 +51,22 @@ begin
         for no key update skip locked
       ) as new
       where job.id = new.id;
+
+      update faultline.later as job
+      set unknown_since = moment
+      from (
+        select new.id
+        from faultline.later as new
+        where new.id = any (due.ids) and new.place is not null and new.unknown_since is null
+        limit unknown_tasks.most * 20
+        for no key update skip locked
+      ) as new
+      where job.id = new.id;
     end if;
 
     died := 0;
     if due.since < moment - interval '1 day' then
+      perform faultline.leave_gates(due.ids, due.queue, due.task, moment, unknown_tasks.most);
       overdue := array(
         select job.id
         from faultline.active as job

@@ -32,11 +32,21 @@ begin
 
   select count(*) into late
   from (
-    select job.lane
-    from faultline.later as job
-    where job.run_at <= moment
-    order by job.run_at
-    limit backlog.most
+    (
+      select job.lane
+      from faultline.later as job
+      where job.run_at <= moment and job.place is null
+      order by job.run_at
+      limit backlog.most
+    )
+    union all
+    (
+      select job.lane   -- for a slot of its limit; without a worker it would wait for good
+      from faultline.limited_lanes as limited
+      join faultline.later as job on job.limit_id = limited.limit_id and job.lane = limited.lane and job.place is not null
+      where backlog.queue is null or limited.queue = backlog.queue
+      limit backlog.most
+    )
   ) as overdue
   join faultline.lanes as lane on lane.id = overdue.lane
   where not lane.paused

@@ -37,7 +37,11 @@ begin
     ) as counted
     union all
     select coalesce(lane.queue, 'other'), 0, 0, 1, 0
-    from (select job.lane from faultline.later as job order by job.run_at limit rows_max) as job
+    from (select job.lane from faultline.later as job where job.place is null order by job.run_at limit rows_max) as job
+    left join lane on lane.id = job.lane
+    union all
+    select coalesce(lane.queue, 'other'), 1, 0, 0, 0   -- due, and waiting for a slot of its limit
+    from (select job.lane from faultline.later as job where job.place is not null order by job.limit_id limit rows_max) as job
     left join lane on lane.id = job.lane
     union all
     select coalesce(lane.queue, 'other'), 0, 0, 0, 1
@@ -66,7 +70,7 @@ begin
     from (
       select job.lane, job.run_at
       from faultline.later as job
-      where job.run_at <= queue_figures.moment
+      where job.run_at <= queue_figures.moment and job.place is null   -- at a gate it waits on purpose
       order by job.run_at
       limit rows_max
     ) as job

@@ -16,6 +16,8 @@ begin
   union all
   select * from faultline.table_figures()
   union all
+  select * from faultline.limit_figures()
+  union all
   select 'refusals', array[counted.reason], sum(counted.times)::double precision
   from (
     select noted.reason, noted.times from (select kept.reason, kept.times from faultline.refusals as kept limit 10000) as noted
