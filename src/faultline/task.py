@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from faultline.args import ArgsCodec
 from faultline.args.signature import parameters_of
@@ -152,19 +152,15 @@ def spec_of(
     chosen = check_task_name(_own_name(handler) if name is None else name)
     _check_handler(handler, chosen)
     batch_args = None if batch is None else _batch_args(handler, batch, batch_wait, run, transaction, chosen)
-    parameters = parameters_of_args(batch_args, chosen) if batch_args else parameters_of(handler, chosen)
-    _check_no_method(handler, parameters, chosen)
-    takes_job = batch is None and _takes_job(parameters, chosen)
-    rest = dict(list(parameters.items())[1:]) if takes_job else parameters
-    around, is_async = extensions or AppExtensions(), _is_async(handler)
-    injection, arguments = injection_of(chosen, rest, is_async, transaction, around)
-    codec = ArgsCodec.of(handler, chosen, arguments, forbid_unknown=forbid_unknown)
+    around = extensions or AppExtensions()
+    read = _read(handler, chosen, batch_args, transaction, around)
+    codec = ArgsCodec.of(handler, chosen, read.arguments, forbid_unknown=forbid_unknown)
     _check_limit(limit, codec, chosen)
     return TaskSpec(
         name=chosen,
         handler=handler,
-        takes_job=takes_job,
-        is_async=is_async,
+        takes_job=read.takes_job,
+        is_async=read.is_async,
         codec=codec,
         queue=queue,
         priority=priority,
@@ -180,11 +176,36 @@ def spec_of(
         batch_wait=batch_wait,
         batch_args=batch_args,
         expires_in=expires_in,
-        parameters=arguments,
+        parameters=read.arguments,
         limit=limit,
-        injection=injection,
+        injection=read.injection,
         extensions=around,
     )
+
+
+class _Signature(NamedTuple):
+    """What a handler takes."""
+
+    takes_job: bool
+    is_async: bool
+    injection: Injection | None
+    arguments: Mapping[str, inspect.Parameter]
+
+
+def _read(
+    handler: Callable[..., Any],
+    task: str,
+    batch_args: type[Any] | None,
+    transaction: bool | str,
+    around: AppExtensions,
+) -> _Signature:
+    parameters = parameters_of_args(batch_args, task) if batch_args else parameters_of(handler, task)
+    _check_no_method(handler, parameters, task)
+    takes_job = batch_args is None and _takes_job(parameters, task)
+    rest = dict(list(parameters.items())[1:]) if takes_job else parameters
+    is_async = _is_async(handler)
+    injection, arguments = injection_of(task, rest, is_async, transaction, around)
+    return _Signature(takes_job, is_async, injection, arguments)
 
 
 def _batch_args(
@@ -203,6 +224,8 @@ def _batch_args(
             "itself: leave run and transaction out"
         )
     return args_type(handler, task)
+
+
 def _check_limit(limit: Limit | str | None, codec: ArgsCodec, task: str) -> None:
     """The key of a limit is one of the handler's arguments: else each enqueue would be refused."""
     if isinstance(limit, str):

@@ -399,8 +399,16 @@ def test_whose_search_path_migrates_does_not_matter(empty_database, database, se
     assert described(empty_database) == described(database)
 
 
+OLD_VIEW = """
+create view faultline.jobs as
+select id, args from faultline.active union all select job_id, args from faultline.ledger;
+create function faultline.partitions() returns void language sql as '';
+drop table faultline.granted;
+"""
+
 OLD_ROWS = """
-select faultline.lane_of('default', 0);
+insert into faultline.queues (name) values ('default');
+insert into faultline.lanes (queue, priority) values ('default', 0);
 
 insert into faultline.active (id, pos, created_at, lane, max_attempts, task, args)
 select nextval('faultline.places'), 1, now(), id, 3, 'work', '{"n": [1, 2.50]}' from faultline.lanes;
@@ -418,9 +426,8 @@ def made_by(number, dsn, monkeypatch):
     """A database as the first so many migrations leave it, with a connection for what it held."""
     before = migrations()[:number]
     monkeypatch.setattr(migrating, "migrations", lambda: before)
-    # Today's views read a column that later migrations add.
-    shipped = current()
-    monkeypatch.setattr(migrating, "current", lambda: shipped.replace("job.place", "job.lease_for"))
+    # Today's functions and views name columns and tables that later migrations add.
+    monkeypatch.setattr(migrating, "current", lambda: OLD_VIEW)
     monkeypatch.setattr(migrating, "NOTHING", migrating.SchemaState(0, before, functions_differ=True))
     with psycopg.connect(dsn, autocommit=True) as conn:
         # Today's functions look at it once, at the end of a migration; the old ones did not know it.
