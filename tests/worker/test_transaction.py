@@ -504,3 +504,19 @@ def test_what_a_handler_registers_on_its_connection_stays_its_own(database, stor
 
     assert state_of(store, first) == state_of(store, second) == "succeeded"
     assert dict_row not in factories
+
+
+def test_a_session_that_its_begin_could_not_reset_is_left_for_another(database, store, monkeypatch):
+    monkeypatch.setattr("faultline.worker.transactions.transaction.AS_NEW", b"reset all; select 1 / 0")
+    jobs = [enqueue(store, task="write_alone") for _ in range(3)]
+    sessions: list[int] = []
+
+    async def write_alone(job: Job) -> None:
+        async with job.complete() as conn:
+            sessions.append(conn.info.backend_pid)
+            await conn.execute(INSERT, [job.id, job.token, "written"])
+
+    drain(database, write_alone, config=quick(jobs_max=1))
+
+    assert [outcomes(store, job) for job in jobs] == [["succeeded"]] * 3
+    assert len(set(sessions)) == 3
