@@ -49,7 +49,10 @@ MUTANTS = (
     Mutant(
         "a line that is closed goes on listening for what is under way", "G10",
         f"{BEHIND}::test_a_line_that_is_closed_leaves_its_number_though_calls_are_under_way",
-        (Patch("store/driver/async_connection.py", "self.fail_all()  # or", "pass  # or"),),
+        (Patch("store/driver/async_connection.py", "self.fail_all()  # or", "pass  # or"),
+         Patch("store/driver/async_connection.py", "            self._watch.close()\n        await super().close()",
+               "            pass\n        await super().close()"),
+         Patch("store/driver/exchange.py", "os.dup(pgconn.socket)", "pgconn.socket")),
     ),
     Mutant(
         "claims under way are forgotten when there is asked for more", "G9",
