@@ -267,6 +267,11 @@ MUTANTS = (
         (worker("transactions/transaction", "AS_NEW = b\"reset session authorization; reset all; unlisten *; select pg_advisory_unlock_all(); discard temp;\"", "AS_NEW = b\"select 1\""),),
     ),
     Mutant(
+        "a handler ends the transaction that it was lent", "G12",
+        "tests/worker/test_transaction.py::test_commit_and_rollback_are_not_the_handlers",
+        (Patch("store/lent.py", "    async def commit(self) -> NoReturn:\n        raise _ends_with_its_block(\"commit\")\n", ""),),
+    ),
+    Mutant(
         "a reset that goes with a BEGIN is undone by its rollback", "G13",
         "tests/store/test_session_resets.py::test_a_reset_goes_with_the_next_begin_and_stays_though_that_rolls_back",
         (Patch("store/driver/prepared.py", 'b"BEGIN; " + reset + b"; COMMIT; "', 'reset + b"; "'),),
