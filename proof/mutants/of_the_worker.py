@@ -188,7 +188,7 @@ MUTANTS = (
     Mutant(
         "job.complete commits without its job", "G3",
         f"{TRANSACTION}::test_rows_success_and_ledger_appear_together",
-        (worker("transactions/transaction_base", "return calls.complete(self._attempt.lease, self._result)", "return calls.fence(self._attempt.lease)"),),
+        (worker("transactions/transaction_base", "return calls.complete(self._attempt.lease, result)", "return calls.fence(self._attempt.lease)"),),
     ),
     Mutant(
         "job.complete has no fence at REPEATABLE READ", "G4",

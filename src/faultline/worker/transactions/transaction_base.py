@@ -149,7 +149,8 @@ class TransactionBase:
     def _last_call(self) -> Call[None]:
         """The statement before the commit: it fences the rows of the block, and here completes the job."""
         # No result is recorded as for a handler that returns nothing: to check a document costs 30 us.
-        return calls.complete(self._attempt.lease, None if self._result == NO_RESULT else self._result)
+        result = None if self._result == NO_RESULT else self._result
+        return calls.complete(self._attempt.lease, result)
 
     def _has_committed(self) -> None:
         self._attempt.committed_result = self._result
