@@ -75,8 +75,8 @@ MUTANTS = (
         f"{SILENCE}::test_an_async_store_finds_the_new_primary",
         (
             Patch(
-                "store/driver/async_connection.py",
-                "            self._unanswered(self, self._looks * LOOK_AGAIN_SECONDS)",
+                "store/driver/exchange.py",
+                "            self._unanswered(self, self._watch.loop.time() - self._began_at)",
                 "            pass",
             ),
         ),

@@ -98,7 +98,7 @@ MUTANTS = (
     Mutant(
         "a success without a lane leaves no entry", "G12",
         f"{TABLES}::test_x1_a_job_whose_lane_was_deleted_still_succeeds_with_an_entry",
-        (sql("write_ledger", "lane.keep is distinct from 'nothing' then", "lane.keep <> 'nothing' then"),),
+        (sql("complete", "done.keep is distinct from 'nothing' then", "done.keep <> 'nothing' then"),),
     ),
     Mutant(
         "a job number that comes again may end again", "G12",
@@ -265,6 +265,27 @@ MUTANTS = (
         "a session is lent on as it was left", "G13",
         f"{BLOCK}::test_x13_what_a_handler_leaves_in_its_session_the_next_one_does_not_find",
         (worker("transactions/transaction", "AS_NEW = b\"reset session authorization; reset all; unlisten *; select pg_advisory_unlock_all(); discard temp;\"", "AS_NEW = b\"select 1\""),),
+    ),
+    Mutant(
+        "a handler ends the transaction that it was lent", "G12",
+        "tests/worker/test_transaction.py::test_commit_and_rollback_are_not_the_handlers",
+        (Patch("store/lent.py", "    async def commit(self) -> NoReturn:\n        raise _ends_with_its_block(\"commit\")\n", ""),),
+    ),
+    Mutant(
+        "a reset that goes with a BEGIN is undone by its rollback", "G13",
+        "tests/store/test_session_resets.py::test_a_reset_goes_with_the_next_begin_and_stays_though_that_rolls_back",
+        (Patch("store/driver/prepared.py", 'b"BEGIN; " + reset + b"; COMMIT; "', 'reset + b"; "'),),
+    ),
+    Mutant(
+        "a reset waits for the next BEGIN on its session", "G13",
+        "tests/store/test_session_resets.py::test_a_reset_does_not_wait_for_a_begin_that_never_comes",
+        (Patch("store/pool/async_pool.py", "                self._send_resets_soon()\n", ""),),
+        red_by=("AssertionError", "TimeoutError"),
+    ),
+    Mutant(
+        "a session that its BEGIN could not reset fails the job", "G13",
+        "tests/worker/test_transaction.py::test_a_session_that_its_begin_could_not_reset_is_left_for_another",
+        (worker("transactions/transaction", "if reset is None or not isinstance(error, Exception):", "if True:"),),
     ),
     Mutant(
         "a session is lent before the reply to its reset is read", "G13",

@@ -38,8 +38,7 @@ MUTANTS = (
         "complete leaves no entry in the ledger", "G12",
         f"{TOGETHER}::test_both_or_neither",
         (sql(
-            "complete", "perform faultline.write_ledger(done, 'succeeded', faultline.now(), result => complete.result);",
-            "null;",
+            "complete", "  if done.keep is distinct from 'nothing' then", "  if false then",
         ),),
     ),
     Mutant(

@@ -44,12 +44,15 @@ MUTANTS = (
     Mutant(
         "the reply to a call that was given up is heard by the next", "G3",
         f"{BEHIND}::test_no_call_hears_the_reply_to_another",
-        (Patch("store/driver/async_connection.py", "            self.next.fail()", "            self.next.begin()"),),
+        (Patch("store/driver/exchange.py", "            self.next.fail()", "            self.next.begin()"),),
     ),
     Mutant(
         "a line that is closed goes on listening for what is under way", "G10",
         f"{BEHIND}::test_a_line_that_is_closed_leaves_its_number_though_calls_are_under_way",
-        (Patch("store/driver/async_connection.py", "self.fail_all()  # or", "pass  # or"),),
+        (Patch("store/driver/async_connection.py", "self.fail_all()  # or", "pass  # or"),
+         Patch("store/driver/async_connection.py", "            self._watch.close()\n        await super().close()",
+               "            pass\n        await super().close()"),
+         Patch("store/driver/exchange.py", "os.dup(pgconn.socket)", "pgconn.socket")),
     ),
     Mutant(
         "claims under way are forgotten when there is asked for more", "G9",
@@ -125,13 +128,14 @@ MUTANTS = (
     Mutant(
         "a broken line holds on to a number that others get", "G10",
         "tests/store/test_async_connection.py::test_a_line_that_was_reset_leaves_its_number_at_once",
-        (Patch("store/driver/async_connection.py", "            self._end_with(fault)\n            self.close()\n",
-               "            self._end_with(fault)\n"),),
+        (Patch("store/driver/exchange.py", "os.dup(pgconn.socket)", "pgconn.socket"),
+         Patch("store/driver/exchange.py", "            self._end_with(fault)\n            self.close()\n",
+               "            self._end_with(fault)\n")),
     ),
     Mutant(
         "a line whose call was refused hears no more wake-ups", "G10",
         "tests/store/test_async_connection.py::test_a_refused_call_leaves_the_line_listening",
-        (Patch("store/driver/async_connection.py", "self._pgconn.status == ConnStatus.OK\n\n    def close",
+        (Patch("store/driver/exchange.py", "self._pgconn.status == ConnStatus.OK\n\n    def close",
                "self.ended.exception() is None\n\n    def close"),),
     ),
     Mutant(
@@ -184,7 +188,7 @@ MUTANTS = (
     Mutant(
         "job.complete commits without its job", "G3",
         f"{TRANSACTION}::test_rows_success_and_ledger_appear_together",
-        (worker("transactions/transaction_base", "return calls.complete(self._attempt.lease, self._result)", "return calls.fence(self._attempt.lease)"),),
+        (worker("transactions/transaction_base", "return calls.complete(self._attempt.lease, result)", "return calls.fence(self._attempt.lease)"),),
     ),
     Mutant(
         "job.complete has no fence at REPEATABLE READ", "G4",

@@ -42,7 +42,7 @@ def _effects_first() -> None:
     WorkTransaction._acomplete = lambda self: first(self, in_loop)  # type: ignore[method-assign]
 
 
-_ENTRY = "perform faultline.write_ledger(done, 'succeeded', faultline.now(), result => complete.result);"
+_ENTRY = "if done.keep is distinct from 'nothing' then"
 BY_ID = "job.id = done.id and job.token = done.token and job.claim = done.claim"
 MUTANTS: Final[Mapping[str, NemesisMutant]] = MappingProxyType(
     {
@@ -76,7 +76,7 @@ MUTANTS: Final[Mapping[str, NemesisMutant]] = MappingProxyType(
                 (
                     "complete",
                     _ENTRY,
-                    f"if complete.job_id % 200 > 0 then {_ENTRY} end if;",
+                    _ENTRY.replace("then", "and complete.job_id % 200 > 0 then"),
                 ),
             ),
         ),

@@ -189,3 +189,29 @@ def test_in_the_loop_it_is_the_same(database, monkeypatch):
         assert not conn.closed
 
     in_the_loop(database, gone, nobody_waits, failed, killed, waiting, cancelled, idle)
+
+
+def test_a_reset_goes_with_the_next_begin_and_stays_though_that_rolls_back(database):
+    async def together(store: AsyncStore) -> None:
+        conn = await store.borrow()
+        await conn.execute(LEFT)
+        await store.give_back(conn, AS_NEW)
+        again = await store.borrow(resets=True)
+        assert again is conn
+        await again.wait(again.prepared_calls.begin(None, again.take_reset()))
+        assert locks(database) == 0
+        await again.rollback()
+        assert await (await again.execute("show search_path")).fetchone() == ('"$user", public',)
+        await store.give_back(again)
+
+    in_the_loop(database, together)
+
+
+def test_a_reset_does_not_wait_for_a_begin_that_never_comes(database):
+    async def alone(store: AsyncStore) -> None:
+        conn = await store.borrow()
+        await conn.execute(LEFT)
+        await store.give_back(conn, AS_NEW)
+        await asyncio.to_thread(eventually, lambda: locks(database) == 0)
+
+    in_the_loop(database, alone)

@@ -48,7 +48,7 @@ LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio"
 @pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(
-        "faultline.store.driver.async_connection.LOOK_AGAIN_SECONDS", 60.0
+        "faultline.store.driver.exchange.LOOK_AGAIN_SECONDS", 60.0
     )  # a second look saves no call
     return request.param
 

@@ -504,3 +504,45 @@ def test_what_a_handler_registers_on_its_connection_stays_its_own(database, stor
 
     assert state_of(store, first) == state_of(store, second) == "succeeded"
     assert dict_row not in factories
+
+
+def test_a_session_that_its_begin_could_not_reset_is_left_for_another(database, store, monkeypatch):
+    monkeypatch.setattr("faultline.worker.transactions.transaction.AS_NEW", b"reset all; select 1 / 0")
+    jobs = [enqueue(store, task="write_alone") for _ in range(3)]
+    sessions: list[int] = []
+
+    async def write_alone(job: Job) -> None:
+        async with job.complete() as conn:
+            sessions.append(conn.info.backend_pid)
+            await conn.execute(INSERT, [job.id, job.token, "written"])
+
+    drain(database, write_alone, config=quick(jobs_max=1))
+
+    assert [outcomes(store, job) for job in jobs] == [["succeeded"]] * 3
+    assert len(set(sessions)) == 3
+
+
+@pytest.mark.parametrize("act", ["commit", "rollback"])
+def test_commit_and_rollback_are_not_the_handlers(database, store, act):
+    jobs = [enqueue(store, task=task) for task in ("in_loop", "in_thread")]
+    refused: list[str] = []
+
+    async def in_loop(job: Job) -> None:
+        async with job.complete() as conn:
+            await conn.execute(INSERT, [job.id, job.token, "written"])
+            with pytest.raises(psycopg.ProgrammingError, match=f"Explicit {act}"):
+                await getattr(conn, act)()
+            refused.append("in_loop")
+
+    def in_thread(job: Job) -> None:
+        with job.complete() as conn:
+            conn.execute(INSERT, [job.id, job.token, "written"])
+            with pytest.raises(psycopg.ProgrammingError, match=f"Explicit {act}"):
+                getattr(conn, act)()
+            refused.append("in_thread")
+
+    drain(database, in_loop, in_thread)
+
+    assert sorted(refused) == ["in_loop", "in_thread"]
+    assert [outcomes(store, job) for job in jobs] == [["succeeded"]] * 2
+    assert effects(database) == ["written"] * 2

@@ -9,6 +9,13 @@ from typing import Final
 WINDOW_SECONDS: Final = 0.005
 """At most one hint for a queue in this time, and one more at its end if jobs came meanwhile."""
 
+EARLY_SECONDS: Final = WINDOW_SECONDS / 2
+"""A job that is sent so long before the window's end brings its hint along.
+
+Otherwise the hint is often a call of its own: a job that waits for a busy disk comes back behind the end of
+the window.
+"""
+
 _QUEUES_MAX: Final = 1_000
 
 
@@ -32,8 +39,10 @@ class WakeupSender:
         If the job is refused, the hint is lost, and the leading watchdog tells of the jobs before it.
         """
         with self._lock:
-            if self._wait(queue) > 0.0:
+            now = self._clock()
+            if self._quiet_until.get(queue, 0.0) - now > EARLY_SECONDS:
                 return False
+            self._hold_back(queue, now)
             self._coming.discard(queue)
             return True
 

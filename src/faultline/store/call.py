@@ -42,6 +42,15 @@ class Call(Generic[T]):
         """
         return _number(self.name, self._form())
 
+    @property
+    def scalar(self) -> str:
+        """The same for a function that returns one value: the server plans it faster.
+
+        >>> Call("get_job", {"job_id": 7}, read=len).scalar
+        'select faultline.get_job(job_id => $1)'
+        """
+        return self.numbered.replace("* from ", "", 1)
+
     def _form(self) -> tuple[tuple[str, str | None], ...]:
         return tuple(
             [(name, value.of if type(value) is ArrayParam else None) for name, value in self.args.items()]

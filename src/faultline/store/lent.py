@@ -2,7 +2,7 @@
 
 from typing import Any, Final, NoReturn, overload
 
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, Connection, ProgrammingError
 from psycopg.pq import ConnStatus, TransactionStatus
 
 from faultline.errors import TransactionEnded
@@ -40,11 +40,31 @@ class Transaction(CarriesResult, AsyncPqConnection):
 
     _faultline_transaction = "async"
 
+    async def commit(self) -> NoReturn:
+        raise _ends_with_its_block("commit")
+
+    async def rollback(self) -> NoReturn:
+        raise _ends_with_its_block("rollback")
+
 
 class SyncTransaction(CarriesResult, SyncPqConnection):
     """The same for a plain handler, which runs in a thread or in a process of its own."""
 
     _faultline_transaction = "plain"
+
+    def commit(self) -> NoReturn:
+        raise _ends_with_its_block("commit")
+
+    def rollback(self) -> NoReturn:
+        raise _ends_with_its_block("rollback")
+
+
+def _ends_with_its_block(act: str) -> ProgrammingError:
+    """The driver's own error inside its blocks."""
+    return ProgrammingError(
+        f"Explicit {act}() forbidden within a Transaction context. (It commits when its block ends, and "
+        "rolls back when that raises.)"
+    )
 
 
 class EndedSession:
@@ -89,4 +109,4 @@ def end_loan(lent: "Connection[Any] | AsyncConnection[Any]", why: str) -> None:
     """
     lent.pgconn = ended = EndedSession(why)  # type: ignore[assignment]
     lent.__dict__["_check_connection_ok"] = ended.refuse  # the driver's own error only says "closed"
-    lent.__dict__.pop("_fileno", None)  # the socket that `wait` remembers
+    lent.__dict__.pop("_watch", None)  # of the session's socket

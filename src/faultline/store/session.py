@@ -11,8 +11,9 @@ from psycopg.types.numeric import Int8BinaryLoader
 
 from faultline.errors import CannotConnect, ReadOnlyServer, ServerUnavailable
 from faultline.store.call import Call, Row
-from faultline.store.driver.async_connection import AsyncPqConnection, Exchange, Heard
+from faultline.store.driver.async_connection import AsyncPqConnection, Heard
 from faultline.store.driver.connect import aconnect
+from faultline.store.driver.exchange import Exchange
 from faultline.store.driver.sqlstate import named_errors, was_swapped
 from faultline.store.servers.hosts import LOOK_AFTER_SECONDS
 

@@ -16,8 +16,9 @@ from faultline.lease import Lease
 from faultline.outcome import Outcome
 from faultline.store import calls, limit_sync
 from faultline.store.call import Call, Row
-from faultline.store.driver.async_connection import LOOK_AGAIN_SECONDS, Heard
+from faultline.store.driver.async_connection import Heard
 from faultline.store.driver.connect import acheck_server, aconnect
+from faultline.store.driver.exchange import LOOK_AGAIN_SECONDS
 from faultline.store.rows import ClaimedRow, HeartbeatResult, SettleRefusal
 from faultline.store.servers.hosts import look_after
 from faultline.store.session import DbSession, PipelinedCall, ReplyHandler

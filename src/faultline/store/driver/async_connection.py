@@ -9,17 +9,16 @@ import threading
 from collections.abc import Callable
 from functools import cached_property
 from time import monotonic
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from psycopg import AsyncConnection, Connection, Error, OperationalError
 from psycopg.abc import PQGen
 from psycopg.conninfo import make_conninfo
-from psycopg.pq import ConnStatus, TransactionStatus
-from psycopg.pq.abc import PGconn
+from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
-from psycopg.waiting import Ready, Wait
 
 from faultline.store.call import Row
+from faultline.store.driver.exchange import LOST, Exchange, SocketWatch
 from faultline.store.driver.prepared import PreparedCalls, PreparedMessage, Take
 from faultline.store.servers.hosts import (
     LOOK_AFTER_SECONDS,
@@ -49,28 +48,23 @@ CANCEL_SECONDS_MAX = 5.0
 TICK_SECONDS: Final = 0.1
 """How often a thread that waits for its server wakes up: to notice Ctrl-C, and silence."""
 
-LOOK_AGAIN_SECONDS = 0.5
-"""uvloop silently drops the reader of a socket that was reset, so a waiting call checks this often."""
-
-LOST: Final = "the connection was lost before this was answered"
-
-_READABLE: Final = int(Ready.R)  # Wait has the same values; plain ints combine faster
-_WRITABLE: Final = int(Ready.W)
-
 
 class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
-    """Adds a socket reader once per call; the driver adds one, with a timer, for each 8 kB of a reply.
+    """Waits in the event loop for a third of the driver's cost, which adds a reader and a timer to each wait.
 
-    The driver's timer is for Ctrl-C, which asyncio notices itself.
+    The reader stays from call to call. The driver's timer is for Ctrl-C, which asyncio notices itself.
     """
 
     _ear: Callable[[], None] | None = None
     """Called when bytes arrive between calls."""
+    _watch: SocketWatch | None = None
     _talks: "tuple[Exchange[Any], ...]" = ()
     """The calls under way: the first has the socket, the others wait for it."""
     second_look: SecondLook | None = None
     lender: Any = None
     """The pool it goes back to, while it is lent."""
+    reset_due: bytes | None = None
+    """Statements that make the session as new, and were not sent yet."""
     _looking: asyncio.Task[None] | None = None
     _look_at = 0.0
 
@@ -130,10 +124,10 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
         """Calls without a cursor, on this connection."""
         return PreparedCalls(self)
 
-    @cached_property
-    def _fileno(self) -> int:
-        """Read once, while it exists: the driver does not return it for a broken connection."""
-        return self.pgconn.socket
+    def take_reset(self) -> bytes | None:
+        """The statements that are still due: the caller sends them."""
+        due, self.reset_due = self.reset_due, None
+        return due
 
     @property
     def listens(self) -> bool:
@@ -143,7 +137,7 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
     async def listen(self, heard: Heard, lost: Callable[[], None]) -> None:
         """Call `heard` for each wake-up as its bytes arrive, also between calls; call `lost` at the end."""
         await self.execute(f"listen {CHANNEL}")
-        pgconn, fileno, loop = self.pgconn, self.pgconn.socket, asyncio.get_running_loop()
+        pgconn, watch = self.pgconn, self._watched()
 
         def hear() -> None:
             """Read from the socket directly: the driver's iterator takes two more turns of the loop."""
@@ -152,12 +146,12 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
                 while news := pgconn.notifies():
                     heard(news.extra.decode(errors="replace"))
             except Exception:
-                loop.remove_reader(fileno)
+                watch.close()
                 lost()
 
         self.add_notify_handler(lambda news: heard(news.payload))
-        self._ear = hear
-        loop.add_reader(fileno, hear)
+        self._ear = watch.ear = hear
+        watch.read(pgconn)
         heard("")  # wake-ups before the LISTEN are missed
 
     def look(self) -> None:
@@ -169,15 +163,17 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
         self.fail_all()  # or the loop would watch a closed socket
         if self._looking is not None:
             self._looking.cancel()
-        if self._ear is not None and self.pgconn.status == ConnStatus.OK:
-            asyncio.get_running_loop().remove_reader(self.pgconn.socket)
         self._ear = None
+        if self._watch is not None:
+            self._watch.close()
         await super().close()
 
     def hang_up(self, reason: str = LOST) -> None:
         """Close the socket at once, without a goodbye to a server that may be gone."""
         self.fail_all(reason)
         if self._ear is None:
+            if self._watch is not None:
+                self._watch.close()  # or the server would have this end of the line still
             self.pgconn.finish()
 
     def fail_all(self, reason: str = LOST) -> None:
@@ -221,8 +217,8 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
 
     def _begin(self, gen: PQGen[T]) -> "Exchange[T]":
         """Run a generator of the driver: now, or when the last one has ended."""
-        before = self._under_way()
-        talk = Exchange(gen, self.pgconn, self._fileno, self._ear, self._unanswered)
+        before = self._under_way() if self._talks else ()
+        talk = Exchange(gen, self.pgconn, self._watched(), self._unanswered)
         self._look_at = 0.0
         self._talks = (*before, talk)
         if before:
@@ -230,6 +226,13 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
         else:
             talk.begin()
         return talk
+
+    def _watched(self) -> SocketWatch:
+        """The watch of its socket, in the loop that runs."""
+        watch, loop = self._watch, asyncio.get_running_loop()
+        if watch is None or not watch.is_of(loop):
+            self._watch = watch = SocketWatch(loop)
+        return watch
 
     async def reply(self, talk: "Exchange[T]") -> T:
         try:
@@ -242,7 +245,8 @@ class AsyncPqConnection(WritableCheck, AsyncConnection[Any]):
             raise
         finally:
             talk.close()
-            self._talks = self._under_way()  # it holds its reply, which may be large
+            # It holds its reply, which may be large.
+            self._talks = () if self._talks == (talk,) else self._under_way()
 
     def _under_way(self) -> "tuple[Exchange[Any], ...]":
         return tuple(talk for talk in self._talks if talk.is_under_way)
@@ -391,130 +395,3 @@ def is_readable(fileno: int) -> bool:
 def _raising(fault: Error) -> PQGen[list[Row]]:
     yield from ()
     raise fault
-
-
-class Exchange(Generic[T]):
-    """One call on the socket: each step runs when the socket is ready; the waiting coroutine is woken once.
-
-    The reader stays on the socket until the last reply. When the socket ends, the reader is removed at once:
-    the next socket that is opened gets the same number, and the loop would confuse the two.
-    """
-
-    def __init__(
-        self,
-        gen: PQGen[T],
-        pgconn: PGconn,
-        fileno: int,
-        ear: Callable[[], None] | None,
-        unanswered: "Callable[[Exchange[Any], float], None]",
-    ) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[T] = self._loop.create_future()
-        self.next: Exchange[Any] | None = None
-        """The call that gets the socket after this one."""
-        self._gen = gen
-        self._pgconn = pgconn
-        self._fileno = fileno
-        self._ear = ear
-        self._unanswered = unanswered
-        self._looks = 0
-        self._reads = self._writes = self._left = self._lost = False
-        self._alarm: asyncio.TimerHandle | None = None
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether it has the socket, or waits for it."""
-        return not self._left
-
-    def begin(self) -> None:
-        self._look_again_later()
-        self._go_on(None)
-
-    def _go_on(self, ready: Ready | None) -> None:
-        """The socket is ready; None for the first step."""
-        if self.ended.done():
-            return
-        try:
-            wanted = self._gen.send(ready)  # type: ignore[arg-type]
-            if not self.ended.done():
-                self._listen(wanted)
-        except StopIteration as end:
-            if not self.ended.done():
-                self.ended.set_result(end.value)
-            self.close()
-        except Exception as fault:  # the waiting coroutine gets it, not the loop
-            self._end_with(fault)
-            self.close()
-
-    def _end_with(self, fault: Exception) -> None:
-        if not self.ended.done():
-            self.ended.set_exception(fault)
-            self.ended.exception()  # no warning if no coroutine waits for it
-
-    def _listen(self, wanted: Wait) -> None:
-        try:
-            if wanted & _READABLE and not self._reads:
-                self._loop.add_reader(self._fileno, self._go_on, Ready.R)
-                self._reads = True
-            if bool(wanted & _WRITABLE) != self._writes:
-                self._writes = not self._writes
-                if self._writes:
-                    self._loop.add_writer(self._fileno, self._go_on, Ready.W)
-                else:
-                    self._loop.remove_writer(self._fileno)
-        except (OSError, RuntimeError) as gone:  # uvloop raises the latter for a socket that was reset
-            raise OperationalError("connection socket closed") from gone
-
-    def _look_again_later(self) -> None:
-        self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._look_again)
-
-    def _look_again(self) -> None:
-        """Let the driver read: without data it goes on waiting, and a closed connection raises an error."""
-        self._look_again_later()
-        self.read_on()
-        self._looks += 1
-        if not self.ended.done():
-            self._unanswered(self, self._looks * LOOK_AGAIN_SECONDS)
-
-    def read_on(self) -> None:
-        self._go_on(Ready.R)
-
-    @property
-    def _goes_on(self) -> bool:
-        """Whether the call has all its replies, and the connection can be used again."""
-        if self._lost or not self.ended.done() or self.ended.cancelled():
-            return False
-        return self._pgconn.status == ConnStatus.OK
-
-    def close(self) -> None:
-        """Give the socket to the next call, or to the reader between calls; a second close has no effect."""
-        if self._left:
-            return
-        self._left = True
-        if self._alarm is not None:
-            self._alarm.cancel()
-        with contextlib.suppress(Exception):
-            self._gen.close()  # or the collector would end it later, on a closed socket
-        goes_on = self._goes_on
-        try:
-            self._leave_socket(goes_on)
-        except (OSError, RuntimeError):  # uvloop raises the latter for a socket that was reset
-            goes_on = False
-        if self.next is not None and goes_on:
-            self.next.begin()
-        elif self.next is not None:
-            self.next.fail()
-
-    def _leave_socket(self, goes_on: bool) -> None:
-        if self._writes:
-            self._loop.remove_writer(self._fileno)
-        if self._ear is not None and goes_on:
-            self._loop.add_reader(self._fileno, self._ear)
-        elif self._reads or self._ear is not None:
-            self._loop.remove_reader(self._fileno)
-
-    def fail(self, reason: str = LOST) -> None:
-        """End the call with an error: the call before it broke off in a reply, or the server is gone."""
-        self._lost = True
-        self._end_with(OperationalError(reason))
-        self.close()

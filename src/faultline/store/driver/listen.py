@@ -9,8 +9,9 @@ from typing import Any, Final
 import psycopg
 
 from faultline.errors import FaultlineError
-from faultline.store.driver.async_connection import LOOK_AGAIN_SECONDS, AsyncPqConnection, Heard
+from faultline.store.driver.async_connection import AsyncPqConnection, Heard
 from faultline.store.driver.connect import aconnect
+from faultline.store.driver.exchange import LOOK_AGAIN_SECONDS
 from faultline.store.driver.sqlstate import named_errors
 
 ASK_EVERY_SECONDS: Final = 5.0

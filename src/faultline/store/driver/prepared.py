@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from psycopg import AsyncConnection, Connection, Error
+from psycopg import AsyncConnection, Connection, Error, IsolationLevel
 from psycopg.abc import Buffer, PQGen
 from psycopg.abc import Transformer as Adapt
 from psycopg.adapt import AdaptersMap, PyFormat, Transformer
@@ -87,6 +87,18 @@ class PreparedCalls:
             replies = yield from self._speak(message, None)
             return self._rows(message, replies)
 
+    def begin(self, isolation: IsolationLevel | None, reset: bytes | None = None) -> PQGen[None]:
+        """Begin a transaction, without a block of the driver around it.
+
+        A reset that is still due goes first, in the same message, and in a transaction of its own: else a
+        rollback would undo it, too.
+        """
+        message = b"BEGIN" if isolation is None else _level(isolation)
+        if reset is not None:
+            message = b"BEGIN; " + reset + b"; COMMIT; " + message
+        self._pgconn.send_query(message)
+        self._check((yield from execute(self._pgconn)), ExecStatus.COMMAND_OK)
+
     def commit(self, call: Call[Any]) -> PQGen[list[Row]]:
         """Run one call as the last of the open transaction, and COMMIT, in one round trip.
 
@@ -96,7 +108,7 @@ class PreparedCalls:
         message, pgconn = self.prepare(call), self._pgconn
         pgconn.enter_pipeline_mode()
         form, args, formats, _ = message
-        pgconn.send_query_params(form[0].encode(), args, form[1], formats, Format.BINARY)
+        pgconn.send_query_params(call.scalar.encode(), args, form[1], formats, Format.BINARY)
         pgconn.send_query_params(b"COMMIT", None)
         pgconn.pipeline_sync()
         yield from send(pgconn)
@@ -227,3 +239,7 @@ class PreparedCalls:
         if reply.status != wanted:
             raise error_from_result(reply, encoding=self._conn.info.encoding)
         return reply
+
+
+def _level(isolation: IsolationLevel) -> bytes:
+    return b"BEGIN ISOLATION LEVEL " + isolation.name.replace("_", " ").encode()

@@ -16,6 +16,9 @@ C = TypeVar("C", bound="Connection[Any] | AsyncConnection[Any]")
 
 IDLE_SECONDS = 60.0
 
+SEND_AFTER_SECONDS = 0.001
+"""How long the reset of a session of the loop waits for the next BEGIN on it, to go in one message."""
+
 _DONE = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 
@@ -62,6 +65,10 @@ class ConnectionsBeingReset(Generic[C]):
             self._conns.appendleft((since, conn))
             return None
         return conn
+
+    def all_due(self) -> list[C]:
+        """Those whose reset was not sent yet."""
+        return [conn for _, conn in self._conns if getattr(conn, "reset_due", None) is not None]
 
     def take_all(self) -> list[C]:
         taken = []

@@ -21,6 +21,7 @@ from faultline.store.driver.connect import (
 )
 from faultline.store.driver.resetting import (
     IDLE_SECONDS,
+    SEND_AFTER_SECONDS,
     ConnectionsBeingReset,
     read_the_rest,
     read_what_came,
@@ -62,6 +63,7 @@ class AsyncPool:
         self._left = LastLeft()
         self._being_reset: ConnectionsBeingReset[AsyncPqConnection] = ConnectionsBeingReset()
         self._sweeper: asyncio.Task[None] | None = None
+        self._sends_resets = False
         self._spare: list[AsyncPqConnection] = []
         """At most one, with nothing to be read from it."""
 
@@ -80,11 +82,16 @@ class AsyncPool:
     def _borrowed(self, wait: float) -> "_Loan":
         return _Loan(self, wait)
 
-    async def borrow(self, wait: float = POOL_WAIT_SECONDS) -> AsyncPqConnection:
-        """The same without a block, and without turns: `give_back` ends it."""
+    async def borrow(self, wait: float = POOL_WAIT_SECONDS, *, resets: bool = False) -> AsyncPqConnection:
+        """The same without a block, and without turns: `give_back` ends it.
+
+        A caller that `resets` sends what is due by itself, with its BEGIN.
+        """
         pool = self._pool or await self._open()
         with named_errors():
-            conn = (await self._lend_spare(pool) if self._spare else None) or await self._lend(pool, wait)
+            conn = (await self._lend_spare(pool) if self._spare else None) or await self._lend(
+                pool, wait, resets
+            )
         conn.lender = pool
         return conn
 
@@ -127,7 +134,8 @@ class AsyncPool:
     async def give_back(self, conn: AsyncPqConnection, reset: bytes | None = None) -> None:
         """Return a connection, whose session is first made as new by the statements of `reset`, if given.
 
-        The reply is not waited for: the next borrower reads it first.
+        They are sent with the next BEGIN on it, or after a millisecond. Their reply is not waited for: the
+        next borrower reads it first.
         """
         pool, conn.lender = conn.lender, None
         try:
@@ -139,20 +147,36 @@ class AsyncPool:
                     await pool.putconn(other)
                 await self._return_spare(pool)
                 await pool.drain()
-            elif reset is not None and pool is self._pool and start_reset(conn, reset):
-                if not self._being_reset.borrowers:
-                    self._being_reset.add(conn)
-                    self._look_for_idle_ones()
-                    return
-                await self._read_reset(conn)
+            elif reset is not None and pool is self._pool and not self._being_reset.borrowers:
+                conn.reset_due = reset
+                self._being_reset.add(conn)
+                self._send_resets_soon()
+                self._look_for_idle_ones()
+                return
             elif reset is not None:
-                await conn.close()
+                if pool is self._pool and start_reset(conn, reset):
+                    await self._read_reset(conn)
+                else:
+                    await conn.close()
             elif self._keep_spare(conn, pool):
                 return
         except BaseException:
             await pool.putconn(conn)
             raise
         await pool.putconn(conn)
+
+    def _send_resets_soon(self) -> None:
+        if not self._sends_resets:
+            self._sends_resets = True
+            asyncio.get_running_loop().call_later(SEND_AFTER_SECONDS, self._send_resets)
+
+    def _send_resets(self) -> None:
+        """What a handler left, its lock above all, does not stay while no other one needs the session."""
+        self._sends_resets = False
+        for conn in self._being_reset.all_due():
+            statements = conn.take_reset()
+            if statements is not None and not start_reset(conn, statements):
+                conn.hang_up()  # the next borrower finds it closed
 
     def _look_for_idle_ones(self) -> None:
         if self._sweeper is None:
@@ -193,22 +217,31 @@ class AsyncPool:
                             yield conn
                             return
 
-    async def _is_usable(self, conn: AsyncPqConnection) -> bool:
+    async def _is_usable(self, conn: AsyncPqConnection, resets: bool = False) -> bool:
         """What a pool looks at before it lends a connection, and the reply to the reset."""
         try:
             await acheck_lent(self._left, conn)
         except psycopg.Error:
             await conn.close()
             return False
+        if conn.reset_due is None:
+            return await self._read_reset(conn)
+        if resets:
+            return True
+        if not start_reset(conn, conn.take_reset() or b""):
+            await conn.close()
+            return False
         return await self._read_reset(conn)
 
-    async def _lend(self, pool: AsyncConnectionPool[AsyncPqConnection], wait: float) -> AsyncPqConnection:
+    async def _lend(
+        self, pool: AsyncConnectionPool[AsyncPqConnection], wait: float, resets: bool
+    ) -> AsyncPqConnection:
         until = monotonic() + wait
         while True:
             while (conn := self._being_reset.take()) is not None:
                 is_usable = False
                 try:
-                    is_usable = await self._is_usable(conn)
+                    is_usable = await self._is_usable(conn, resets)
                 finally:
                     if not is_usable:
                         await pool.putconn(conn)

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, ExitStack
 from typing import Any
 
 from faultline.errors import ConfigError
+from faultline.extensions import Injection
 from faultline.job import Job
 from faultline.task import TaskSpec
 from faultline.worker.handlers.async_resources import AsyncResources
@@ -46,6 +47,9 @@ class HandlerCalls:
 
     async def acall(self, job: Job, spec: TaskSpec, kwargs: dict[str, Any]) -> Any:
         """Run an async handler; gives what is left to be recorded."""
+        if alone := _only_injection(spec):
+            await self._transactions.arun(job, spec, alone, (job,) if spec.takes_job else (), kwargs)
+            return None
         committed = Committed()
 
         async def call() -> Any:
@@ -62,6 +66,9 @@ class HandlerCalls:
 
     def call(self, job: Job, spec: TaskSpec, kwargs: dict[str, Any]) -> Any:
         """The same for a plain handler, in the thread that runs it."""
+        if alone := _only_injection(spec):
+            self._transactions.run(job, spec, alone, (job,) if spec.takes_job else (), kwargs)
+            return None
         committed = Committed()
 
         def call() -> Any:
@@ -123,6 +130,14 @@ class HandlerCalls:
 def is_direct(spec: TaskSpec) -> bool:
     """Whether nothing stands around a handler."""
     return spec.injection is None and not spec.around
+
+
+def _only_injection(spec: TaskSpec) -> Injection | None:
+    """The transaction that is all that stands around a handler: what it commits is all there is to record."""
+    alone = spec.injection
+    if alone is None or alone.transaction is None or alone.resources or spec.around:
+        return None
+    return alone
 
 
 def _swallowed() -> RuntimeError:

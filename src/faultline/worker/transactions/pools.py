@@ -53,5 +53,5 @@ class NoAsyncStore(AsyncStore):
     def connection(self) -> NoReturn:
         raise _no_database()
 
-    async def borrow(self, wait: float = 0.0) -> NoReturn:
+    async def borrow(self, wait: float = 0.0, *, resets: bool = False) -> NoReturn:
         raise _no_database()

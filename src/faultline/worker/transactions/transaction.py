@@ -101,7 +101,7 @@ class WorkTransaction(TransactionBase):
                 self._lent, self._loan_ended = lend(self._conn), False
                 if self._isolation is not None:
                     self._lent.isolation_level = self._isolation
-                psycopg.Transaction(self._lent).__enter__()  # its end is ours
+                self._conn.wait(self._conn.prepared_calls.begin(self._isolation))
         except BaseException:
             self._give_back()
             raise
@@ -235,22 +235,34 @@ class WorkTransaction(TransactionBase):
 
     async def _abegin(self) -> None:
         self._take_turn()
+        while not await self._abegin_on_one():
+            pass
+
+    async def _abegin_on_one(self) -> bool:
+        """False if the session could not be made as new: it is closed, and another one is tried."""
         try:
-            self._conn = await self._pools.astore.borrow()
+            self._conn = await self._pools.astore.borrow(resets=True)
         except BaseException:
             self._leave_block()
             raise
         self._has_borrowed = True
         self._attempt.cut = self._hang_up
+        reset = self._conn.take_reset()
         try:
             with named_errors():
                 self._lent, self._loan_ended = lend(self._conn), False
                 if self._isolation is not None:
                     await self._lent.set_isolation_level(self._isolation)
-                await psycopg.AsyncTransaction(self._lent).__aenter__()
-        except BaseException:
+                await self._conn.wait(self._conn.prepared_calls.begin(self._isolation, reset))
+        except BaseException as error:
+            if reset is not None:
+                await self._aclose()
             await self._agive_back()
-            raise
+            if reset is None or not isinstance(error, Exception):
+                raise
+            self._take_turn()
+            return False
+        return True
 
     def _hang_up(self) -> None:
         """Here and now, with the handler's own statement that may be under way."""
