@@ -179,6 +179,47 @@ class UnknownJobs(NamedTuple):
     """Workers of this queue that knew the task; the last that was seen comes first."""
 
 
+class DueSchedule(NamedTuple):
+    """A schedule that is due, or soon will be, or whose next time is to be computed."""
+
+    name: str
+    revision: int
+    next_at: datetime | None
+    last_at: datetime | None
+    cron: str | None
+    time_zone: str | None
+    every: timedelta | None
+    at: datetime | None
+    starts_at: datetime
+    missed: str
+    ready_at: datetime
+    """When it may be fired: later than `next_at` after a failure."""
+    moment: datetime
+    """The database's time of this answer."""
+
+
+class FiredSchedule(NamedTuple):
+    """A schedule that was fired, or that is busy: the job before it could not be cancelled now."""
+
+    name: str
+    state: str
+    jobs: int
+    skipped: int
+    queue: str
+    cancelled: list[int]
+
+
+class SyncedSchedule(NamedTuple):
+    """What became of a schedule of an app's code: new, changed, same, foreign (`said`: whose), refused.
+
+    `older`, without a name: a higher release has synced before, and nothing changed.
+    """
+
+    name: str | None
+    state: str
+    said: str | None
+
+
 class MetricRow(NamedTuple):
     """One figure of the whole database: its name, labels and value."""
 

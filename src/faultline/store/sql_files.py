@@ -16,7 +16,7 @@ class SchemaMigration(NamedTuple):
     sql: str
 
 
-FUNCTION_FOLDERS: Final = ("jobs", "leases", "queues", "maintenance", "access", "reads")
+FUNCTION_FOLDERS: Final = ("jobs", "leases", "queues", "schedules", "maintenance", "access", "reads")
 
 
 def _read(folder: str) -> list[tuple[str, str]]:

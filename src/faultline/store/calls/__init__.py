@@ -8,3 +8,4 @@ from faultline.store.calls.jobs import *
 from faultline.store.calls.leases import *
 from faultline.store.calls.maintenance import *
 from faultline.store.calls.reads import *
+from faultline.store.calls.schedules import *
