@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from faultline.job import Job, JobInfo, JobState, LedgerEntry, NewJob, Refusal
     from faultline.outcome import Cancel, Dead, Snooze
     from faultline.retry import Constant, Exponential, Retry, RetryPolicy, bury, ignore
+    from faultline.schedules import Occurrence, ScheduleInfo, at, every
     from faultline.store.lent import SyncTransaction, Transaction
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "NewJob",
     "NotCommitted",
     "NotInTransaction",
+    "Occurrence",
     "OutOfBounds",
     "OutcomeUnknown",
     "Refusal",
@@ -83,6 +85,7 @@ __all__ = [
     "ResultNotKept",
     "Retry",
     "RetryPolicy",
+    "ScheduleInfo",
     "Snooze",
     "SyncTransaction",
     "Task",
@@ -95,7 +98,9 @@ __all__ = [
     "WorkerConfig",
     "WrongState",
     "__version__",
+    "at",
     "bury",
+    "every",
     "ignore",
     "injected",
 ]
@@ -115,6 +120,7 @@ _HOMES = {
     "faultline.job": "Job JobInfo JobState LedgerEntry NewJob Refusal",
     "faultline.outcome": "Cancel Dead Snooze",
     "faultline.retry": "Constant Exponential Retry RetryPolicy bury ignore",
+    "faultline.schedules": "Occurrence ScheduleInfo at every",
     "faultline.store.lent": "SyncTransaction Transaction",
 }
 

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
 
 from faultline.args import ArgsCodec
 from faultline.args.signature import parameters_of
@@ -22,6 +22,9 @@ from faultline.extensions import AppExtensions, Injection, injection_of
 from faultline.job import Job
 from faultline.retry import Retry, RetryPolicy, rules_of
 from faultline.text.suggest import close_to
+
+if TYPE_CHECKING:  # cron expressions are loaded with the first schedule
+    from faultline.schedules import ScheduleSpec
 
 MAX_ATTEMPTS: Final = 10
 MAX_CRASHES: Final = 3
@@ -230,6 +233,9 @@ class Registry:
 
     def __init__(self) -> None:
         self._specs: dict[str, TaskSpec] = {}
+        self.schedules: dict[str, ScheduleSpec] = {}
+        self.app_name: str | None = None
+        self.release: str | int | None = None
         self.extensions = AppExtensions()
 
     def add(self, spec: TaskSpec) -> TaskSpec:
@@ -242,6 +248,15 @@ class Registry:
             )
         self._specs[spec.name] = spec
         return spec
+
+    def add_schedule(self, spec: "ScheduleSpec") -> None:
+        """Register a schedule; two of one name are refused."""
+        if spec.name in self.schedules:
+            raise ConfigError(
+                f"two schedules are called {spec.name}. Give one of them another name: "
+                "@app.schedule(..., name=...)"
+            )
+        self.schedules[spec.name] = spec
 
     def find(self, name: str) -> TaskSpec:
         """The task of this name, or UnknownTask."""

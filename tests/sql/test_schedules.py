@@ -269,7 +269,11 @@ def test_a_firing_never_goes_back(store, clock, db):
     set_schedule(store)
     clock.advance(minutes=5)
     (asked,) = [firing_of(due) for due in store.run(calls.due_schedules(timedelta(0)))]
-    for wrong in ({"next": asked["due"]}, {"on_time": ["2001-01-01T00:00:00Z"]}, {"on_time": ["2101-01-01T00:00:00Z"]}):
+    for wrong in (
+        {"next": asked["due"]},
+        {"on_time": ["2001-01-01T00:00:00Z"]},
+        {"on_time": ["2101-01-01T00:00:00Z"]},
+    ):
         with pytest.raises(OutOfBounds, match="goes forward"):
             store.run(calls.fire([{**asked, **wrong}]))
     with pytest.raises(OutOfBounds, match="At most 1000"):
@@ -349,6 +353,6 @@ def test_acts_are_recorded(store, clock):
     store.run(calls.delete_schedule("tick"))
     verbs = [(act.verb, act.detail["schedule"], act.reason) for act in store.run(calls.acts())]
     assert verbs == [
-        ("delete_schedule", "tick", None), ("trigger_schedule", "tick", None), ("resume_schedule", "tick", None),
-        ("pause_schedule", "tick", "why not"), ("set_schedule", "tick", None),
+        ("delete_schedule", "tick", None), ("trigger_schedule", "tick", None),
+        ("resume_schedule", "tick", None), ("pause_schedule", "tick", "why not"), ("set_schedule", "tick", None),
     ]  # fmt: skip

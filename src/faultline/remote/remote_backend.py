@@ -1,11 +1,12 @@
 """RemoteBackend: a worker's backend that is a server; each verb is a message of the protocol."""
 
 import asyncio
+import logging
 import os
 import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import faultline
 from faultline.config import Settings, WorkerConfig
@@ -18,7 +19,7 @@ from faultline.remote.server_address import ServerAddress
 from faultline.rpc.v1 import worker_pb2 as rpc
 from faultline.store.call import Row
 from faultline.store.driver.async_connection import Heard
-from faultline.store.rows import HeartbeatResult, SettleRefusal
+from faultline.store.rows import HeartbeatResult, SettleRefusal, SyncedSchedule
 from faultline.store.session import ReplyHandler
 from faultline.worker.attempt import Attempt
 from faultline.worker.backend import ClaimParams, LeaseName, PacemakerSpec, leases_of, still_held
@@ -27,6 +28,8 @@ from faultline.worker.heartbeat.lease_table import LeaseTable
 from faultline.worker.settlement.settle import needs_state
 from faultline.worker.transactions.pools import pools_of
 from faultline.worker.transactions.transaction_base import TransactionPools
+
+log = logging.getLogger("faultline.worker")
 
 BUSY_PAUSE: Final = 0.05
 """The pause before another try on a locked row; the database would have waited."""
@@ -73,6 +76,17 @@ class RemoteBackend:
 
     async def know_tasks(self, tasks: Sequence[str] | None) -> None:
         await self._session.know_tasks(tasks or [])
+
+    async def sync_schedules(
+        self, app: str, release: Sequence[int], specs: Sequence[dict[str, Any]]
+    ) -> list[SyncedSchedule]:
+        """Not over the protocol: a key that works may not say what is enqueued in its app's name."""
+        if specs:
+            log.warning(
+                "this worker has no database: the %d schedules of app %s are not told to it. A worker with a "
+                "DSN does that, or `faultline schedules sync MODULE:APP`", len(specs), app,
+            )  # fmt: skip
+        return []
 
     async def warm_up(self) -> None:
         """Do nothing: the server is warm."""

@@ -94,7 +94,7 @@ def _parsed(text: str) -> tuple[CronSim, list[str]]:
     if len(fields) not in (5, 6):
         raise OutOfBounds(
             f"a cron expression has five fields, minute hour day month weekday, or six with seconds first; "
-            f"{ascii(text)} has {len(fields)}"
+            f"{text!a} has {len(fields)}"
         )
     try:
         return CronSim(written, _ANY_DAY), fields
@@ -108,7 +108,7 @@ def _without_alias(text: str) -> str:
         return text
     if word not in ALIASES:
         raise OutOfBounds(
-            f"{ascii(text)} is not a cron expression{did_you_mean(word, ALIASES) or '.'} "
+            f"{text!a} is not a cron expression{did_you_mean(word, ALIASES) or '.'} "
             f"The words are {', '.join(ALIASES)}"
         )
     return ALIASES[word]

@@ -40,7 +40,9 @@ class ScheduleSpec:
         _check_choice("missed", self.missed, get_args(Missed))
         _check_choice("overlap", self.overlap, get_args(Overlap))
         if not isinstance(self.jitter, timedelta) or not timedelta(0) <= self.jitter <= JITTER_MAX:
-            shown = format_duration(self.jitter) if isinstance(self.jitter, timedelta) else repr(self.jitter)[:60]
+            shown = (
+                format_duration(self.jitter) if isinstance(self.jitter, timedelta) else repr(self.jitter)[:60]
+            )
             raise OutOfBounds(f"jitter is a timedelta from 0s to 1d; got {shown}")
 
     def document(self) -> dict[str, Any]:
@@ -131,7 +133,9 @@ def release_numbers(release: str | int | None) -> list[int]:
 def _check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         hint = did_you_mean(str(value), known) or "."
-        raise OutOfBounds(f"{option} is {', '.join(known[:-1])} or {known[-1]}; got {str(value)[:40]!a}{hint}")
+        raise OutOfBounds(
+            f"{option} is {', '.join(known[:-1])} or {known[-1]}; got {str(value)[:40]!a}{hint}"
+        )
 
 
 def _interval(duration: timedelta | None) -> str | None:

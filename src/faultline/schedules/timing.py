@@ -70,7 +70,12 @@ class At:
 def every(period: timedelta, /, *, starts_at: datetime | None = None) -> Every: ...
 @overload
 def every(
-    *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, starts_at: datetime | None = None
+    *,
+    days: float = 0,
+    hours: float = 0,
+    minutes: float = 0,
+    seconds: float = 0,
+    starts_at: datetime | None = None,
 ) -> Every: ...
 
 
@@ -110,7 +115,9 @@ def at(moment: datetime) -> At:
     return At(moment)
 
 
-def timing_of(when: "str | timedelta | datetime | Cron | Every | At", tz: str | None = None) -> Cron | Every | At:
+def timing_of(
+    when: "str | timedelta | datetime | Cron | Every | At", tz: str | None = None
+) -> Cron | Every | At:
     """What was meant: a text is a cron expression, a timedelta a period, a datetime a moment.
 
     >>> timing_of("@daily", "Asia/Tokyo")

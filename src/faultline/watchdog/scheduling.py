@@ -50,9 +50,7 @@ class Scheduling:
     def _pause(self, found: Sequence[DueSchedule]) -> float:
         """Until the soonest of those that are due within the tick; at once, to see what was computed."""
         tick = self.tick.total_seconds()
-        coming = [
-            (due.ready_at - due.moment).total_seconds() for due in found if due.ready_at > due.moment
-        ]
+        coming = [(due.ready_at - due.moment).total_seconds() for due in found if due.ready_at > due.moment]
         if any(due.next_at is None for due in found):
             return SOONEST
         return min([tick, *(max(seconds, SOONEST) for seconds in coming)])
@@ -82,7 +80,8 @@ class Scheduling:
         fired: list[FiredSchedule] = []
         for firing in firings:
             try:
-                fired += await self.line.run(calls.fire([firing]))
+                one = await self.line.run(calls.fire([firing]))
+                fired.extend(one)
             except (CannotConnect, ReadOnlyServer, ServerUnavailable):
                 raise
             except Exception as error:
@@ -115,4 +114,6 @@ class Scheduling:
                 record_metric("schedule_failed")
                 if self._seldom.allows(one["name"]):
                     first = str(error).splitlines()[0]
-                    log.error("schedule %s is failing, and is tried again each minute: %s", one["name"], first)
+                    log.error(
+                        "schedule %s is failing, and is tried again each minute: %s", one["name"], first
+                    )

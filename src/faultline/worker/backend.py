@@ -11,7 +11,7 @@ from faultline.lease import Lease
 from faultline.outcome import Outcome
 from faultline.store.call import Row
 from faultline.store.driver.async_connection import Heard
-from faultline.store.rows import AT, HeartbeatResult, SettleRefusal
+from faultline.store.rows import AT, HeartbeatResult, SettleRefusal, SyncedSchedule
 from faultline.store.session import ReplyHandler
 from faultline.worker.attempt import Attempt
 from faultline.worker.heartbeat.lease_table import LeaseTable
@@ -92,6 +92,12 @@ class Backend(Protocol):
 
     async def know_tasks(self, tasks: Sequence[str] | None) -> None:
         """Name the tasks again: there are more now."""
+        ...
+
+    async def sync_schedules(
+        self, app: str, release: Sequence[int], specs: Sequence[dict[str, Any]]
+    ) -> list[SyncedSchedule]:
+        """Bring the schedules of an app to those of its code."""
         ...
 
     async def warm_up(self) -> None:

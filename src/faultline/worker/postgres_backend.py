@@ -6,6 +6,7 @@ import os
 import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import psycopg
 
@@ -18,7 +19,7 @@ from faultline.store import calls
 from faultline.store.call import Call, Row
 from faultline.store.driver.async_connection import LOOK_AGAIN_SECONDS, Heard
 from faultline.store.driver.connect import acheck_server, aconnect
-from faultline.store.rows import ClaimedRow, HeartbeatResult, SettleRefusal
+from faultline.store.rows import ClaimedRow, HeartbeatResult, SettleRefusal, SyncedSchedule
 from faultline.store.servers.hosts import look_after
 from faultline.store.session import DbSession, PipelinedCall, ReplyHandler
 from faultline.worker.attempt import Attempt
@@ -75,6 +76,11 @@ class PostgresBackend:
 
     async def know_tasks(self, tasks: Sequence[str] | None) -> None:
         await self._rest.run(calls.know_tasks(self._worker, tasks))
+
+    async def sync_schedules(
+        self, app: str, release: Sequence[int], specs: Sequence[dict[str, Any]]
+    ) -> list[SyncedSchedule]:
+        return await self._rest.run(calls.sync_schedules(app, release, specs, self._worker))
 
     async def warm_up(self) -> None:
         """Without it the first plans take longer than recording a thousand jobs.

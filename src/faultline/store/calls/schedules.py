@@ -16,7 +16,8 @@ def sync_schedules(
     app: str, release: Sequence[int], specs: Sequence[dict[str, Any]], worker: int | None = None
 ) -> Call[list[SyncedSchedule]]:
     args = {
-        "app": app, "release": ArrayParam(list(release), "bigint"), "specs": json.dumps(specs), "worker": worker,
+        "app": app, "release": ArrayParam(list(release), "bigint"), "specs": json.dumps(specs),
+        "worker": worker,
     }  # fmt: skip
     return Call("sync_schedules", args, read=readers.synced_schedules)
 
@@ -24,7 +25,7 @@ def sync_schedules(
 def set_schedule(spec: dict[str, Any]) -> Call[tuple[str, int, datetime | None, datetime]]:
     """The state, the revision, the next time and the database's time."""
     args = {**spec, "retry": None if "retry" not in spec else json.dumps(spec["retry"])}
-    return Call("set_schedule", args, read=readers.first)  # type: ignore[arg-type]
+    return Call("set_schedule", args, read=readers.first)
 
 
 def delete_schedule(name: str, reason: str | None = None) -> Call[None]:
@@ -64,9 +65,7 @@ def list_schedules(
     return Call("list_schedules", args, read=readers.schedules)
 
 
-def list_occurrences(
-    schedule: str, before: datetime | None = None, most: int = 50
-) -> Call[list[Occurrence]]:
+def list_occurrences(schedule: str, before: datetime | None = None, most: int = 50) -> Call[list[Occurrence]]:
     args = {"name": schedule, "before": before, "most": most}
     return Call("list_occurrences", args, read=readers.occurrences)
 
