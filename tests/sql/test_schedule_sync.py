@@ -1,5 +1,7 @@
 """Schedules in code, by release: a lower one changes nothing, and what the newest lacks is paused in time."""
 
+from datetime import timedelta
+
 import pytest
 
 from faultline.store import calls
@@ -40,7 +42,7 @@ def test_what_the_newest_release_lacks_goes_on_while_an_older_one_runs(store, cl
         sync(store, [2], TICK, worker=new)
         sync(store, [1], TICK, TOCK, worker=old)
         clock.advance(minutes=4)
-        store.run(calls.heartbeat([], worker=old))
+        store.run(calls.heartbeat([], timedelta(seconds=15), old))
         assert store.run(calls.pause_absent()) == []
     clock.advance(minutes=9)
     assert store.run(calls.pause_absent()) == []

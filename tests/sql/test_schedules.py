@@ -311,6 +311,7 @@ def test_a_changed_time_is_computed_from_now_and_the_same_stays(store, clock):
         ({"name": "bad name"}, BadName),
         ({"queue": "bad name"}, BadName),
         ({"args": "[" * 70 + "]" * 70}, InputError),
+        ({"args": '{"a": "%s"}' % ("x" * 65_536)}, InputError),
     ],
 )
 def test_bad_input_is_refused_by_name(store, spec, error):
@@ -354,5 +355,6 @@ def test_acts_are_recorded(store, clock):
     verbs = [(act.verb, act.detail["schedule"], act.reason) for act in store.run(calls.acts())]
     assert verbs == [
         ("delete_schedule", "tick", None), ("trigger_schedule", "tick", None),
-        ("resume_schedule", "tick", None), ("pause_schedule", "tick", "why not"), ("set_schedule", "tick", None),
+        ("resume_schedule", "tick", None), ("pause_schedule", "tick", "why not"),
+        ("set_schedule", "tick", None),
     ]  # fmt: skip

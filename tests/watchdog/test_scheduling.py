@@ -19,8 +19,8 @@ def set_many(db, count, every="1 hour", **columns):
     values = "".join(f", '{value}'" for value in columns.values())
     db.execute("select faultline.lane_of('default', 0)")
     db.execute(
-        f"""insert into faultline.schedules (name, task, queue, priority, args, max_attempts, every, starts_at,
-            next_at, created_at, changed_at{names})
+        f"""insert into faultline.schedules (name, task, queue, priority, args, max_attempts, every,
+            starts_at, next_at, created_at, changed_at{names})
         select 's' || n, 'report', 'default', 0, '{{}}', 10, '{every}', now() - interval '1 hour',
                now(), now(), now(){values}
         from generate_series(1, {count}) as n"""

@@ -13,8 +13,9 @@ from faultline.cli.interrupts import keep_interrupts
 from faultline.cli.options import CommandGroup
 
 COMMANDS: Final = (
-    "dev", "demo", "drill", "worker", "server", "migrate", "enqueue", "jobs", "queues", "workers", "ledger",
-    "audit", "keys", "roles", "acts", "metrics", "conformance", "bench", "health", "doctor", "version",
+    "dev", "demo", "drill", "worker", "server", "migrate", "enqueue", "jobs", "queues", "schedules",
+    "workers", "ledger", "audit", "keys", "roles", "acts", "metrics", "conformance", "bench", "health",
+    "doctor", "version",
 )  # fmt: skip
 """In the order in which new users need them, which is also the order of the help."""
 
@@ -25,6 +26,7 @@ HOMES: Final = {
         (
             "migrate",
             "queues",
+            "schedules",
             "workers",
             "ledger",
             "audit",
@@ -56,7 +58,7 @@ class Root(CommandGroup):
 
     def hint_for(self, ctx: click.Context, name: str) -> str:
         """A word that is a command of one of the groups, such as `list` or `pause`."""
-        groups = {group: self.get_command(ctx, group) for group in ("jobs", "queues", "keys")}
+        groups = {group: self.get_command(ctx, group) for group in ("jobs", "queues", "schedules", "keys")}
         homes = [
             f"`faultline {group} {name}`"
             for group, command in groups.items()

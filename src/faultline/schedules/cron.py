@@ -43,7 +43,7 @@ class Cron:
     '2026-01-01T02:00:00+00:00'
     >>> Cron("0 25 * * *")
     Traceback (most recent call last):
-    faultline.errors.OutOfBounds: the hour of this cron expression is wrong: hour goes from 0 to 23
+    faultline.errors.OutOfBounds: the hour of this cron expression is wrong at '25': hour goes from 0 to 23
         0 25 * * *
           ^^
     """
@@ -123,7 +123,10 @@ def _what_is_wrong(text: str, fields: list[str]) -> str:
             if not _is_right(kind, term):
                 name = _RANGES[kind].partition(" goes")[0]
                 marked = _marked(text, start, len(term))
-                return f"the {name} of this cron expression is wrong: {_RANGES[kind]}{_hint(term)}{marked}"
+                return (
+                    f"the {name} of this cron expression is wrong at {term[:40]!a}: "
+                    f"{_RANGES[kind]}{_hint(term)}{marked}"
+                )
             start += len(term) + 1
     day = fields[-3]
     marked = _marked(text, text.index(day, sum(map(len, fields[:-3]))), len(day))

@@ -52,7 +52,7 @@ def past_times(schedule: ScheduleInfo, since: datetime, until: datetime | None =
         if len(found) == BACKFILL_MAX:
             raise OutOfBounds(
                 f"a backfill makes at most {BACKFILL_MAX:,} jobs at once, and {schedule.name} has more times "
-                f"in this range. Nothing was enqueued. End it at {following.isoformat()}, and go on from there"
+                f"in this range. Nothing was done. End it at {following.isoformat()}, and go on from there"
             )
         found.append(following)
         following = schedule.timing.next_after(following)

@@ -20,8 +20,8 @@ class ScheduleInfo(NamedTuple):
     task: str
     queue: str
     priority: int
-    args: str
-    """The arguments of its jobs, as JSON."""
+    args: str | None
+    """The arguments of its jobs, as JSON; None in a list."""
     max_attempts: int
     lease_for: timedelta | None
     timeout: timedelta | None

@@ -16,6 +16,7 @@ from faultline.cli.tables import toned
 from faultline.cli.terminal import Terminal
 from faultline.client.handle import found
 from faultline.job import JobInfo, LedgerEntry, Refusal
+from faultline.schedules import Occurrence
 from faultline.store import calls
 
 FOLD_CHARS = 1_200
@@ -32,18 +33,26 @@ def command(terminal: Terminal, job_id: int, full: bool) -> None:
         job = found(session.run(calls.get(job_id)), job_id)
         entries = session.run(calls.history(job_id))
         refusals = session.run(calls.refusals(job_id))
+        made_for = session.run(calls.occurrence_of(job_id))
     document = {
         **job_document(job),
+        "schedule": [{"name": one.schedule, "at": one.at.isoformat(), "how": one.how} for one in made_for],
         "leases": [entry_document(entry) for entry in entries],
         "refusals": [refusal_document(refusal) for refusal in refusals],
     }
-    terminal.show(document, lambda: _drawn(job, entries, refusals, full))
+    terminal.show(document, lambda: _drawn(job, entries, refusals, made_for, full))
 
 
-def _drawn(job: JobInfo, entries: list[LedgerEntry], refusals: list[Refusal], full: bool) -> RenderableType:
+def _drawn(
+    job: JobInfo,
+    entries: list[LedgerEntry],
+    refusals: list[Refusal],
+    made_for: list[Occurrence],
+    full: bool,
+) -> RenderableType:
     return Group(
         Text.assemble((f"job {job.id}", "bold"), f"  {safe(job.task)}  ", toned(job.state)),
-        _facts(job),
+        _facts(job, made_for),
         Text(),
         timeline.drawn(timeline.timeline(job, entries, refusals)),
         *_folded("args", _json(job.args), full),
@@ -52,7 +61,7 @@ def _drawn(job: JobInfo, entries: list[LedgerEntry], refusals: list[Refusal], fu
     )
 
 
-def _facts(job: JobInfo) -> Table:
+def _facts(job: JobInfo, made_for: list[Occurrence]) -> Table:
     facts = {
         "queue": f"{job.queue}, priority {job.priority}",
         "attempt": f"{job.attempt} of {job.max_attempts}"
@@ -61,6 +70,7 @@ def _facts(job: JobInfo) -> Table:
         "due": f"{clock(job.run_at)} ({ago(job.run_at)})" if job.run_at != job.created_at else None,
         "ended": f"{clock(job.finished_at)} ({ago(job.finished_at)})" if job.finished_at else None,
         "key": job.key,
+        "schedule": ", ".join(f"{one.schedule}, {one.how} {clock(one.at)}" for one in made_for) or None,
         "damaged": job.damage,
     }
     table = Table.grid(padding=(0, 2))

@@ -32,7 +32,8 @@ create table faultline.schedules (
   task          faultline.task_name not null,
   queue         faultline.queue_name not null,
   priority      faultline.rank not null,
-  args          faultline.document_text not null,
+  args          faultline.document_text not null
+                constraint a_schedules_args_have_at_most_65536_bytes check (octet_length(args) <= 65536),
   max_attempts  faultline.attempt_budget not null,
   lease_for     faultline.lease_time,
   timeout       faultline.run_time,

@@ -1,4 +1,5 @@
 -- Schedules by name, a page at a time; with `schedule` only that one. With `queues`, those whose jobs go to one of them.
+-- Only the one that is named comes with its args.
 -- The state is `paused`, `failing` (its next time cannot be computed, or it cannot be fired), `ended` or `active`.
 create function faultline.list_schedules(
   schedule text default null, after text default null, most int default 100, queues text[] default null)
@@ -20,7 +21,7 @@ begin
          case when mine.paused_at is not null then 'paused' when mine.error is not null then 'failing'
               when mine.ended_at is not null then 'ended' else 'active' end,
          mine.app::text, nullif(array_to_string(mine.release::bigint[], '.'), ''), mine.task::text, mine.queue::text,
-         mine.priority::int, mine.args::text, mine.max_attempts::int, mine.lease_for::interval, mine.timeout::interval,
+         mine.priority::int, case when list_schedules.schedule is not null then mine.args::text end, mine.max_attempts::int, mine.lease_for::interval, mine.timeout::interval,
          mine.retry::text, mine.cron, mine.time_zone, mine.every::interval, mine.at::timestamptz, mine.starts_at,
          mine.jitter::interval, mine.missed, mine.overlap, mine.revision, mine.next_at, mine.last_at, last.job_id, mine.error,
          mine.paused_by, mine.created_at, mine.changed_at, now_is
