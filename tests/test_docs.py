@@ -22,7 +22,8 @@ HELPERS = {
     "raise_dead", "raise_sequences", "raise_top", "readable", "record_server", "refuse", "server_mark",
     "shift_deadlines", "spared", "state_of", "step_over_rows", "table_figures", "take_key",
     "take_key_unless_other", "text_of", "timeline", "where_is", "why_refused", "within", "worker_key",
-    "worker_seen",
+    "worker_seen", "write_schedule", "wanted_schedule", "next_period", "lock_schedule", "unfinished_jobs",
+    "cancel_unlocked", "enqueue_occurrences", "schedule_troubles",
 }  # fmt: skip
 
 

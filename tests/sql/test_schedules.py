@@ -358,3 +358,16 @@ def test_acts_are_recorded(store, clock):
         ("resume_schedule", "tick", None), ("pause_schedule", "tick", "why not"),
         ("set_schedule", "tick", None),
     ]  # fmt: skip
+
+
+def test_doctor_and_metrics_know_what_fails_and_what_is_late(store, clock, db):
+    set_schedule(store, "bad", cron="never")
+    set_schedule(store)
+    tick(store)
+    clock.advance(minutes=7)
+    facts = store.run(calls.doctor())
+    assert (facts.failing_schedules, list(facts.failing_names)) == (1, ["bad"])
+    assert (facts.late_schedules, list(facts.late_names)) == (1, ["tick"])
+    figures = {(one.name, *one.labels): one.value for one in store.run(calls.metrics())}
+    assert (figures["schedules", "failing"], figures["schedules", "active"]) == (1, 1)
+    assert 119 < figures["schedule_late_seconds",] < 125

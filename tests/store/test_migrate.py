@@ -399,6 +399,8 @@ def test_whose_search_path_migrates_does_not_matter(empty_database, database, se
     assert described(empty_database) == described(database)
 
 
+SCHEDULE_TYPES = ("schedule_name", "app_name", "period", "spread")
+
 OLD_ROWS = """
 select faultline.lane_of('default', 0);
 
@@ -423,8 +425,14 @@ def made_by(number, dsn, monkeypatch):
         # Today's functions look at it once, at the end of a migration; the old ones did not know it.
         conn.execute("create schema faultline")
         conn.execute("create sequence faultline.server_mark")
+        for kind in SCHEDULE_TYPES:  # of arguments of today's functions
+            conn.execute(f"create domain faultline.{kind} as text")
+        conn.execute("create table faultline.schedules ()")
         migrate(dsn)
         conn.execute("drop sequence faultline.server_mark")
+        conn.execute("drop table faultline.schedules cascade")
+        for kind in SCHEDULE_TYPES:
+            conn.execute(f"drop domain faultline.{kind} cascade")
         monkeypatch.undo()
         yield conn
 

@@ -1,10 +1,12 @@
 """The scenarios: few sessions each, and every order of them is played."""
 
 from proof.explorer.scenario import Scenario
-from proof.explorer.scenarios import keys, moving, ownership, settling
+from proof.explorer.scenarios import keys, moving, ownership, schedules, settling
 
 SCENARIOS: dict[str, Scenario] = {
-    scenario.name: scenario for group in (ownership, settling, moving, keys) for scenario in group.SCENARIOS
+    scenario.name: scenario
+    for group in (ownership, settling, moving, keys, schedules)
+    for scenario in group.SCENARIOS
 }
 
 __all__ = ["SCENARIOS"]

@@ -1,5 +1,6 @@
 """The rows of replies by name: what the database answers, before it is a lease, a job or a ledger entry."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -162,6 +163,12 @@ class DoctorFacts(NamedTuple):
     """Due jobs of tasks that no running worker of their queue knows."""
     unknown_tasks: list[str]
     """Their tasks, each with its queue; ten at most."""
+    failing_schedules: int = 0
+    """Schedules whose next time cannot be computed, or that cannot be fired."""
+    failing_names: Sequence[str] = ()
+    late_schedules: int = 0
+    """Schedules that have been due for over a minute: no watchdog fires them."""
+    late_names: Sequence[str] = ()
 
 
 class UnknownJobs(NamedTuple):

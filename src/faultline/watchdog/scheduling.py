@@ -72,7 +72,7 @@ class Scheduling:
             fired = await self._fire_singly(firings)  # one bad row must not stop the others
         failpoint("schedules.fired")
         self._tell_errors(firings)
-        self._count(fired, ready)
+        self._count(fired, ready, firings)
         await self._wake(fired)
         return sum(one.state == "fired" for one in fired)
 
@@ -98,15 +98,22 @@ class Scheduling:
         if cancelled:
             await self.line.run(calls.wake_cancelled(cancelled))
 
-    def _count(self, fired: Sequence[FiredSchedule], ready: Sequence[DueSchedule]) -> None:
-        jobs = sum(one.jobs for one in fired)
-        skipped = sum(one.skipped for one in fired)
+    def _count(
+        self,
+        fired: Sequence[FiredSchedule],
+        ready: Sequence[DueSchedule],
+        firings: Sequence[dict[str, Any]],
+    ) -> None:
         mine = {one.name for one in fired if one.state == "fired"}
         lags = [
             (due.moment - due.next_at).total_seconds() for due in ready if due.next_at and due.name in mine
         ]
         if mine:
-            record_metric("schedules_fired", jobs=jobs, skipped=skipped, lags=lags)
+            made_up = sum(len(firing["late"]) for firing in firings if firing["name"] in mine)
+            record_metric(
+                "schedules_fired", enqueued=max(0, sum(one.jobs for one in fired) - made_up), made_up=made_up,
+                skipped=sum(one.skipped for one in fired), lags=lags,
+            )  # fmt: skip
 
     def _tell_errors(self, told: Sequence[dict[str, Any]]) -> None:
         for one in told:

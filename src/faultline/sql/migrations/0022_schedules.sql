@@ -2,11 +2,11 @@
 -- A plain job pays nothing for them: its tables have no new column, and no verb of a job reads these.
 
 create domain faultline.schedule_name as text
-  constraint a_schedule_name_is_1_to_128_letters_digits_underscores_dots_dashes
+  constraint a_schedule_name_is_made_like_a_task_name
     check (value ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$');
 
 create domain faultline.app_name as text
-  constraint an_app_name_is_1_to_128_letters_digits_underscores_dots_dashes
+  constraint an_app_name_is_made_like_a_task_name
     check (value ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$');
 
 -- The numbers of 1.10.2, compared one by one: 1.9 is lower than 1.10. Empty: no release was named, which is lower than every other.

@@ -65,8 +65,10 @@ def list_schedules(
     return Call("list_schedules", args, read=readers.schedules)
 
 
-def list_occurrences(schedule: str, before: datetime | None = None, most: int = 50) -> Call[list[Occurrence]]:
-    args = {"name": schedule, "before": before, "most": most}
+def list_occurrences(
+    schedule: str, earlier_than: datetime | None = None, most: int = 50
+) -> Call[list[Occurrence]]:
+    args = {"name": schedule, "before": earlier_than, "most": most}
     return Call("list_occurrences", args, read=readers.occurrences)
 
 
