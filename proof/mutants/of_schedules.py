@@ -57,12 +57,10 @@ MUTANTS = (
         (sql("resume_schedule", "case when mine.next_at > moment then mine.next_at\n", "case when mine.next_at is not null then mine.next_at\n"),),
     ),
     Mutant(
-        "an overlap waits for the lock of the job before", "G8",
+        "a job that is locked stops the schedules beside its own", "G8",
         f"{RULES}::test_an_overlap_cancels_the_job_before_without_waiting_for_its_lock",
-        (
-            sql("cancel_unlocked", "select job.id from faultline.active as job where job.id = any (cancel_unlocked.job_ids) for update skip locked",
-                "select job.id from faultline.active as job where job.id = any (cancel_unlocked.job_ids)"),
-        ),
+        (sql("fire", "    exception when lock_not_available then\n", "    exception when division_by_zero then\n"),),
+        red_by=("ServerUnavailable", "LockNotAvailable"),
     ),
     Mutant(
         "an overlap is enqueued though it is to be skipped", "G1",

@@ -9,6 +9,7 @@ returns table (name text, state text, jobs bigint, skipped bigint, queue text, c
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off   -- hash joins stay: a batch is joined to itself by name
 as $$
 #variable_conflict use_column
 declare
