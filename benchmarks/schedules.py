@@ -84,7 +84,8 @@ async def measure(dsn: str, count: int, seconds: float) -> None:
             took = [await burst(line, conn, count) for _ in range(3)]
             times = ", ".join(f"{one:.2f}" for one in took)
             print(
-                f"{count:,} due in one second: {statistics.median(took):.2f} s until all are enqueued ({times})"
+                f"{count:,} due in one second: {statistics.median(took):.2f} s until all are enqueued "
+                f"({times})"
             )
     finally:
         await line.close()

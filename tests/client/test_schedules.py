@@ -172,7 +172,7 @@ def test_bad_input_is_refused_where_it_is_written(when, options, error, said):
 def test_a_schedule_stands_above_the_task_and_its_name_is_its_own():
     app = Faultline("dbname=nowhere")
     with pytest.raises(ConfigError, match=r"above @app\.task"):
-        app.schedule("@daily")(lambda: None)
+        app.schedule("@daily")(lambda: None)  # type: ignore[type-var]
     report = app.schedule("@daily")(report_of(app))
     with pytest.raises(ConfigError, match="two schedules are called report"):
         app.schedule("@hourly")(report)
@@ -186,7 +186,7 @@ def test_a_release_has_numbers_and_its_app_a_name(monkeypatch, database):
     assert release_numbers("1.0.0") == release_numbers(1)
     for wrong in ("abc", "1.2-rc1", "", 1.5, True, "1." * 9, -1):
         with pytest.raises(ConfigError):
-            Faultline("dbname=nowhere", name="shop", release=wrong)
+            Faultline("dbname=nowhere", name="shop", release=wrong)  # type: ignore[arg-type]
     with pytest.raises(BadName):
         Faultline("dbname=nowhere", name="a b")
 
@@ -204,4 +204,4 @@ def test_periods_and_moments_in_words():
     assert every(minutes=5, starts_at=START).next_after(START + timedelta(minutes=7)) == later
     for args, options in ((), {}), (("5m",), {}), ((timedelta(1),), {"days": 1}), ((), {"days": 400}):
         with pytest.raises(FaultlineError):
-            every(*args, **options)
+            every(*args, **options)  # type: ignore[call-overload]

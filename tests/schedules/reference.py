@@ -60,7 +60,8 @@ def fixed(expression: str, zone: str, start: datetime, end: datetime) -> Iterato
     The wall clock never shows a minute in the gap: the first moment that shows more is the gap's end.
     """
     there, last = ZoneInfo(zone), None
-    shown, moment = {}, start - timedelta(days=1)
+    shown: dict[datetime, datetime] = {}
+    moment = start - timedelta(days=1)
     latest = datetime.min  # noqa: DTZ901 - a wall-clock time
     while moment < end:
         wall = moment.astimezone(there).replace(tzinfo=None)

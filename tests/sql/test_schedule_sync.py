@@ -1,6 +1,7 @@
 """Schedules in code, by release: a lower one changes nothing, and what the newest lacks is paused in time."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,13 @@ def test_apps_do_not_take_each_others_schedules(store, clock):
 
 
 def test_one_that_cannot_be_written_does_not_stop_the_others(store, clock):
-    specs = [{**TICK, "name": "a b"}, {**TICK, "name": "far", "every": "9 years"}, {"name": "bare"}, [], TICK]
+    specs: list[Any] = [
+        {**TICK, "name": "a b"},
+        {**TICK, "name": "far", "every": "9 years"},
+        {"name": "bare"},
+        [],
+        TICK,
+    ]
     specs += [{**TICK, "name": "odd", "owner": "me"}]
     found = store.run(calls.sync_schedules("shop", [1], specs))
     assert {one.state for one in found if one.name != "tick"} == {"refused"}

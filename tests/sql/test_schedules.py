@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from faultline.errors import BadName, InputError, JobNotFound, OutOfBounds, WrongState
 from faultline.store import calls
@@ -94,7 +95,7 @@ def test_the_next_time_moves_with_the_jobs_or_not_at_all(store, clock, db):
     clock.advance(minutes=5)
     asked = [firing_of(due) for due in store.run(calls.due_schedules(timedelta(0)))]
     with pytest.raises(psycopg.errors.RaiseException), db.transaction():
-        db.execute("select * from faultline.fire(%s)", [psycopg.types.json.Jsonb(asked)])
+        db.execute("select * from faultline.fire(%s)", [Jsonb(asked)])
         db.execute("do $$ begin raise exception 'crash'; end $$")
     assert (shown(store).next_at, active_jobs(db), history(store)) == (before, 0, [])
     assert [one.jobs for one in tick(store)] == [1]

@@ -15,9 +15,9 @@ ZONE_CHARS_MAX: Final = 100
 def zone_of(name: str) -> tzinfo:
     """The time zone of this name, from the system's data or from the package tzdata.
 
-    >>> zone_of("Europe/Berln")
+    >>> zone_of("Berlin")
     Traceback (most recent call last):
-    faultline.errors.OutOfBounds: there is no time zone 'Europe/Berln'; did you mean Europe/Berlin?
+    faultline.errors.OutOfBounds: there is no time zone 'Berlin'; did you mean Europe/Berlin?
     """
     if name == "UTC":
         return UTC  # also where there is no data at all
