@@ -40,6 +40,8 @@ def test_it_is_paused_resumed_and_triggered_and_the_acts_are_noted(service, admi
     assert (paused["state"], paused["args"]) == ("active", None)  # it may not read
     made = ops.post(f"{SCHEDULES}/{name}/trigger", json={}).json()
     assert made["queue"] == queue
+    made_for = admin.get(f"/api/v1/jobs/{made['job_id']}/occurrence").json()
+    assert (made_for["schedule"], made_for["how"], made_for["state"]) == (name, "triggered", "queued")
     (past,) = admin.get(f"{SCHEDULES}/{name}/occurrences").json()
     assert (past["how"], past["job_id"], past["state"]) == ("triggered", made["job_id"], "queued")
     acts = [(act.verb, act.actor.partition(" ")[0], act.reason) for act in store.run(calls.acts(queue=queue))]

@@ -42,7 +42,12 @@ class ScheduleSync:
                 self._tasks.app_name or NAMELESS, self.release, documents
             )
         except PermissionDenied as refused:
-            log.error("the schedules of this app could not be told to the database: %s", refused)
+            log.error(
+                "the schedules of this app are not told to the database: %s. A schedule enqueues, so this "
+                "needs faultline_producer; or run `faultline schedules sync MODULE:APP` with a login that has "
+                "it",
+                refused,
+            )
             return
         tell_synced(self._tasks.app_name or NAMELESS, found)
 

@@ -13,7 +13,7 @@ from faultline.schedules.ranges import coming_times
 from faultline.server.auth import Caller
 from faultline.server.http import models
 from faultline.server.http.api_context import ApiContext
-from faultline.server.http.dependencies import NAME, PageSize, Reader, TheContext
+from faultline.server.http.dependencies import NAME, JobId, PageSize, Reader, TheContext, outline_for
 from faultline.server.limits import PAGE_MAX
 from faultline.server.problems import NO_SUCH_SCHEDULE, RequestRefused
 from faultline.store import calls
@@ -78,6 +78,12 @@ class OccurrenceView(models.Model):
     decided_at: datetime
 
 
+class JobOccurrence(OccurrenceView):
+    """The occurrence that a job was made for."""
+
+    schedule: str
+
+
 async def visible_schedule(
     context: ApiContext, caller: Caller, name: str, scope: str = "read"
 ) -> ScheduleInfo:
@@ -137,3 +143,12 @@ async def list_occurrences(
     await visible_schedule(context, caller, schedule)
     found: list[Any] = await context.run(calls.list_occurrences(schedule, before, most))
     return [OccurrenceView.model_validate(one) for one in found]
+
+
+@router.get("/jobs/{job_id}/occurrence")
+async def occurrence_of(context: TheContext, caller: Reader, job_id: JobId) -> JobOccurrence | None:
+    """The schedule and the time that the job was made for; null for a job of no schedule."""
+    outline = await outline_for(context, caller, "read", job_id)
+    for found in await context.run(calls.occurrence_of(job_id)):
+        return JobOccurrence.model_validate({**found._asdict(), "state": outline.state})
+    return None

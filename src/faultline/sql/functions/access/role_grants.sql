@@ -19,7 +19,9 @@ as $$
      '{round,lead,reap,promote,rescue,quarantine,floors,partitions,drop_partitions,prune,next_due,first_free,quiet_lanes,unknown_tasks,due_schedules,fire,compute_next,hold_schedule,pause_absent,prune_occurrences}'),
     ('{operator,server}', 'function',
      '{cancel,retry_now,replay,replay_many,count_dead,pause,resume,set_retention,remove_queues,configure,act_as,for_each,readable,damage,get_job,list_jobs,find_jobs,count_jobs,ended,changes,list_entries,list_acts,list_keys}'),
-    ('{worker,operator,server}', 'function', '{history,sync_schedules}'),
+    ('{worker,operator,server}', 'function', '{history}'),
+    -- A schedule enqueues: that is a producer's duty, and no worker's.
+    ('{producer,operator,server}', 'function', '{sync_schedules}'),
     ('{operator,server}', 'function', '{set_schedule,delete_schedule,pause_schedule,resume_schedule,trigger_schedule,backfill,list_schedules}'),
     ('{operator,reader,server}', 'function', '{list_occurrences,occurrence_of}'),
     ('{worker,operator,reader,server}', 'function', '{backlog}'),
