@@ -43,11 +43,9 @@ class ScheduleSync:
             )
         except PermissionDenied as refused:
             log.error(
-                "the schedules of this app are not told to the database: %s. A schedule enqueues, so this "
-                "needs faultline_producer; or run `faultline schedules sync MODULE:APP` with a login that has "
-                "it",
-                refused,
-            )
+                "the schedules of this app are not told to the database: %s. They enqueue, so this needs "
+                "faultline_producer; or run `faultline schedules sync MODULE:APP` with such a login", refused,
+            )  # fmt: skip
             return
         tell_synced(self._tasks.app_name or NAMELESS, found)
 

@@ -3,13 +3,14 @@
 -- Each of `firings` names a schedule, its `revision`, the time it is `due`, the occurrences to enqueue, `late` ones and those `on_time`,
 -- and the `next` time; `ended` means that there is none, and without both a watchdog computes it later. A schedule whose next time is
 -- another by now was fired by another watchdog, and one that is locked is just being fired: both are left out of the answer.
+-- Hash joins stay allowed here: a batch is joined to itself by name.
 -- `busy`: the job before it was to be cancelled and is locked. Nothing of this schedule was done, and the next tick tries again.
 create function faultline.fire(firings jsonb)
 returns table (name text, state text, jobs bigint, skipped bigint, queue text, cancelled bigint[])
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off   -- hash joins stay: a batch is joined to itself by name
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
