@@ -92,6 +92,12 @@ ROWS: dict[str, list[Panel]] = {
         ("In hand", "short", {"{{protocol}} {{kind}}": "sum by (protocol, kind) (faultline_server_in_hand)"}, "Each kind has a budget of its own, in all and for each key."),
         ("Bytes", "Bps", {"{{protocol}} {{direction}}": rate("faultline_server_bytes_total", "protocol, direction")}, "Of bodies and messages."),
     ],
+    "Schedules": [
+        ("Occurrences", "ops", {"{{decision}}": rate("faultline_schedule_occurrences_total", "decision")}, "made_up: missed, and enqueued afterwards. skipped: the job before had not ended."),
+        ("Lag", "s", quantiles("faultline_schedule_lag_seconds"), "From when a schedule was due to when it was fired."),
+        ("Schedules", "short", {"{{state}}": "max by (state) (faultline_schedules)"}, "failing: `faultline schedules show` says why."),
+        ("Late", "s", {"late": "max (faultline_schedule_late_seconds)", "failures": rate("faultline_schedule_failures_total")}, "Without a watchdog nothing is fired."),
+    ],
     "Database": [
         ("Last round", "s", {"age": "max (faultline_round_age_seconds)"}, "Without rounds no lost lease comes back."),
         ("Rounds", "ops", {"rounds": rate("faultline_watchdog_rounds_total"), "leaders": "sum (faultline_watchdog_leads)"}, ""),

@@ -31,6 +31,8 @@ HELPERS = {
     "holds_gate", "known_in", "leave_gates", "limit_figures", "limit_of",
     "list_lane", "next_token", "place_at_gate",
     "slots_left", "tokens_left", "uses_limits", "waiting_gates",
+    "write_schedule", "wanted_schedule", "next_period", "lock_schedule", "unfinished_jobs",
+    "cancel_unlocked", "enqueue_occurrences", "schedule_troubles",
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ TITLES = {
     "leases": ("Leases", "What workers call, from the claim to the end of an attempt."),
     "queues": ("Queues", "Pause and resume queues, and what is kept of their successes."),
     "limits": ("Limits", "How many jobs run at once, and how many start in a time."),
+    "schedules": ("Schedules", "What is enqueued at which times, and the occurrences that were."),
     "maintenance": ("Maintenance", "What the watchdog calls, and what all functions stand on."),
     "access": ("Access", "API keys, roles, and who did what."),
     "reads": ("Reads", "What lists, figures and health checks are read from."),

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from faultline.limit import Limit
     from faultline.outcome import Cancel, Dead, Snooze
     from faultline.retry import Constant, Exponential, Retry, RetryPolicy, bury, ignore
+    from faultline.schedules import Occurrence, ScheduleInfo, at, every
     from faultline.store.lent import SyncTransaction, Transaction
     from faultline.unique import Unique
 
@@ -82,6 +83,7 @@ __all__ = [
     "NewJob",
     "NotCommitted",
     "NotInTransaction",
+    "Occurrence",
     "OutOfBounds",
     "OutcomeUnknown",
     "QueueFull",
@@ -90,6 +92,7 @@ __all__ = [
     "ResultNotKept",
     "Retry",
     "RetryPolicy",
+    "ScheduleInfo",
     "Snooze",
     "SyncTransaction",
     "Task",
@@ -103,7 +106,9 @@ __all__ = [
     "WorkerConfig",
     "WrongState",
     "__version__",
+    "at",
     "bury",
+    "every",
     "ignore",
     "injected",
 ]
@@ -125,6 +130,7 @@ _HOMES = {
     "faultline.limit": "Limit",
     "faultline.outcome": "Cancel Dead Snooze",
     "faultline.retry": "Constant Exponential Retry RetryPolicy bury ignore",
+    "faultline.schedules": "Occurrence ScheduleInfo at every",
     "faultline.store.lent": "SyncTransaction Transaction",
     "faultline.unique": "Unique",
 }

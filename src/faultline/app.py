@@ -1,6 +1,6 @@
 """Faultline: one app, its tasks, and its jobs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from types import TracebackType
@@ -21,17 +21,22 @@ from faultline.extensions.middleware import EnqueueMiddleware, M
 from faultline.extensions.resources import Scope
 from faultline.job import JobInfo, JobState, NewJob, read_state
 from faultline.limit import Limit
+from faultline.schedules.schedule_spec import Missed, Overlap, check_app_name, release_numbers
 from faultline.store import calls, limit_sync
 from faultline.store.call import Call
 from faultline.task import Registry
 from faultline.text.suggest import naming_options
 
 if TYPE_CHECKING:
+    from faultline.client import Task
+    from faultline.client.schedule_decorator import When
+    from faultline.client.schedules import Schedules
     from faultline.worker.options import RunOptions
 
 LIST_MAX: Final = 1_000
 
 F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S", bound="Task[..., Any]")
 
 
 class Faultline:
@@ -49,11 +54,29 @@ class Faultline:
     True
     """
 
-    def __init__(self, dsn: str | None = None, *, pooler: str | None = None) -> None:
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        pooler: str | None = None,
+        name: str | None = None,
+        release: str | int | None = None,
+    ) -> None:
+        """An app; `name` and `release` are for its schedules, where apps or releases share a database.
+
+        A worker of a lower release changes no schedule, and those that the newest release does not have are
+        paused. A release has numbers, as 1.10.2; FAULTLINE_RELEASE says it where the code does not.
+        """
         check_dsn(dsn)
+        if name is not None:
+            check_app_name(name)
+        if release is not None:
+            release_numbers(release)
         self._dsn = dsn
         self._pooler = pooler
         self.registry = Registry()
+        self.registry.app_name = name
+        self.registry.release = release
         self._stores = AppStores(lambda: self.settings)
         self._sender = Sender(self._stores)
 
@@ -112,6 +135,48 @@ class Faultline:
         return limit_sync.carry(
             limit_sync.declare(self.registry), lambda call: self._sender.run(call, "sync_limits")
         )
+
+    def schedule(
+        self,
+        when: "When",
+        /,
+        *,
+        tz: str | None = None,
+        name: str | None = None,
+        args: Mapping[str, Any] | None = None,
+        missed: Missed = "once",
+        overlap: Overlap = "allow",
+        jitter: timedelta = timedelta(0),
+    ) -> Callable[[S], S]:
+        """Enqueue a task by a cron expression, `every(minutes=5)`, or `at(moment)`; above `@app.task`.
+
+        A task may have several, each with a name; the first is called as the task. `missed` says what happens
+        to times at which no watchdog ran: skip, once (the default) or all; `overlap`, while the job before
+        has not ended: allow, skip or cancel it. `jitter` puts each job off by a random time below it.
+
+        >>> app = Faultline("dbname=shop")
+        >>> @app.schedule("0 3 * * *", tz="Europe/Berlin")
+        ... @app.task
+        ... def clean_up(days: int = 30) -> None: ...
+        >>> app.registry.schedules["clean_up"].timing.explain()
+        'At 03:00 every day'
+        """
+        from faultline.client.schedule_decorator import scheduled
+
+        options = {
+            "tz": tz, "name": name, "args": args, "missed": missed, "overlap": overlap, "jitter": jitter,
+        }  # fmt: skip
+        return scheduled(self.registry, when, options)
+
+    @property
+    def schedules(self) -> "Schedules":
+        """The schedules of the database: list, get, set, pause, resume, trigger, backfill, next, history.
+
+        app.schedules.pause("nightly")
+        """
+        from faultline.client.schedules import Schedules
+
+        return Schedules(self._sender)
 
     @property
     def transactions(self) -> Transactions:
@@ -413,6 +478,9 @@ class Faultline:
 
     if not TYPE_CHECKING:  # a type checker is to see the signatures as they are
         __init__ = naming_options("Faultline", ConfigError)(__init__)
+        schedule = naming_options(
+            "schedule", InputError, {"timezone": "tz", "time_zone": "tz", "kwargs": "args"}
+        )(schedule)
         jobs = naming_options("jobs", InputError)(jobs)
         ajobs = naming_options("ajobs", InputError)(ajobs)
 

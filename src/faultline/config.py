@@ -29,7 +29,7 @@ SETTINGS: Final = tuple(
     PREFIX + name
     for name in (
         "DSN", "POOLER", "LOG", "DEBUG", "ALIVE_FILE", "SERVER", "API_KEY", "API_KEY_FILE", "TLS_CA",
-        "TLS_CERT", "TLS_KEY", "PG_BIN", "FAILPOINTS", "FAILPOINTS_ONCE",
+        "TLS_CERT", "TLS_KEY", "RELEASE", "PG_BIN", "FAILPOINTS", "FAILPOINTS_ONCE",
     )
 )  # fmt: skip
 """Every environment variable that Faultline reads."""

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from faultline.args import ArgsCodec
 from faultline.args.signature import parameters_of
@@ -27,6 +27,9 @@ from faultline.limit import Limit
 from faultline.retry import Retry, RetryPolicy, rules_of
 from faultline.text.suggest import close_to
 from faultline.unique import Unique
+
+if TYPE_CHECKING:  # cron expressions are loaded with the first schedule
+    from faultline.schedules import ScheduleSpec
 
 MAX_ATTEMPTS: Final = 10
 MAX_CRASHES: Final = 3
@@ -326,6 +329,9 @@ class Registry:
         self._specs: dict[str, TaskSpec] = {}
         self.limits: dict[str, Limit] = {}
         """The limits of the app that have names, besides those of its tasks."""
+        self.schedules: dict[str, ScheduleSpec] = {}
+        self.app_name: str | None = None
+        self.release: str | int | None = None
         self.extensions = AppExtensions()
 
     def add(self, spec: TaskSpec) -> TaskSpec:
@@ -347,6 +353,15 @@ class Registry:
             raise ConfigError(f"two limits are called {limit.name}, with different bounds")
         self.limits[limit.name] = limit
         return limit
+
+    def add_schedule(self, spec: "ScheduleSpec") -> None:
+        """Register a schedule; two of one name are refused."""
+        if spec.name in self.schedules:
+            raise ConfigError(
+                f"two schedules are called {spec.name}. Give one of them another name: "
+                "@app.schedule(..., name=...)"
+            )
+        self.schedules[spec.name] = spec
 
     def find(self, name: str) -> TaskSpec:
         """The task of this name, or UnknownTask."""

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import URL
 
 from faultline import *  # noqa: F403
-from faultline import Faultline, Job
+from faultline import Faultline, Job, OutOfBounds  # noqa: F401
 
 dsn = os.environ["FAULTLINE_DSN"]
 app = Faultline(dsn)

@@ -77,6 +77,7 @@ def prepare(database: str, folder: Path) -> None:
     (folder / "shop.py").write_text(APP)
     with psycopg.connect(database, autocommit=True) as conn:
         conn.execute("select faultline.enqueue('greet', '{\"name\": \"Ada\"}') from generate_series(1, 50)")
+        conn.execute("select faultline.set_schedule('nightly', 'greet', every => '1 day')")
         conn.execute("select faultline.create_key('3f1c7a9e0b52', sha256('a'), 'of_the_pages', '{enqueue}')")
         conn.execute("select faultline.set_limit('billing', total => 100)")
     for name in ("acknowledged.jsonl", "acknowledged.txt"):

@@ -16,7 +16,7 @@ from tests.worker.harness import LEASE, execute
 
 TABLES_EMPTIED = (
     "faultline.active, faultline.later, faultline.dead, faultline.ledger, faultline.refusals, faultline.keys,"
-    " faultline.workers, faultline.known_tasks, effects"
+    " faultline.workers, faultline.known_tasks, faultline.worker_releases, effects"
 )
 
 

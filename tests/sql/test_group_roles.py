@@ -70,6 +70,20 @@ def a_queue():
 # What each may do.
 
 
+def test_a_producer_syncs_schedules_a_watchdog_fires_them_and_a_worker_may_do_neither(as_duty, store):
+    spec = {"name": a_queue(), "task": "report", "every": "1 hour"}
+    for duty in ("worker", "watchdog", "reader"):
+        with pytest.raises(PermissionDenied):
+            as_duty(duty).run(calls.sync_schedules("shop", [], [spec]))
+    (made,) = as_duty("producer").run(calls.sync_schedules("shop", [], [spec]))
+    assert made.state == "new"
+    as_duty("watchdog").run(calls.fire([]))
+    for duty in ("worker", "producer", "operator"):
+        with pytest.raises(PermissionDenied):
+            as_duty(duty).run(calls.fire([]))
+    as_duty("operator").run(calls.delete_schedule(spec["name"]))
+
+
 def test_a_producer_enqueues_and_sees_what_became_of_it(as_duty, store):
     producer, queue = as_duty("producer"), a_queue()
 

@@ -50,8 +50,12 @@ SAMPLES = {
     "states": ["dead"], "key": "k", "ids": [1],
     "key_ids": ["0123456789ab"], "since": datetime(2026, 1, 1, tzinfo=UTC),
     "signature": "SIGSEGV", "alone": True, "max_crashes": 3, "named": [(1, 2)],
-    "limit": Limit(total=1), "limit_name": "api", "key_path": ["k"], "from_code": False, "after": 0,
+    "limit": Limit(total=1), "limit_name": "api", "key_path": ["k"], "from_code": False, "above": 0,
     "freed": [1], "max_depth": 1, "age_after": timedelta(minutes=1),
+    "app": "shop", "release": [1, 2], "specs": [], "spec": {"name": "s", "task": "t", "every": "5 minutes"},
+    "schedule": "s", "after": "a", "revision": 1, "occurrences": [datetime(2026, 1, 1, tzinfo=UTC)],
+    "preview": True, "ahead": timedelta(seconds=1), "firings": [], "computed": [],
+    "earlier_than": datetime(2026, 1, 1, tzinfo=UTC),
     "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 }  # fmt: skip
 KEYED = new_job(

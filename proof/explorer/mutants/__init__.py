@@ -3,12 +3,20 @@
 An explorer that finds nothing proves little until a mutant shows what it can find.
 """
 
-from proof.explorer.mutants import of_keys, of_limits, of_moving, of_settling, of_taking, of_the_fence
+from proof.explorer.mutants import (
+    of_keys,
+    of_limits,
+    of_moving,
+    of_schedules,
+    of_settling,
+    of_taking,
+    of_the_fence,
+)  # fmt: skip
 from proof.explorer.mutants.mutant import ExplorerMutant
 
 MUTANTS: dict[str, ExplorerMutant] = {
     mutant.name: mutant
-    for group in (of_the_fence, of_settling, of_taking, of_moving, of_keys, of_limits)
+    for group in (of_the_fence, of_settling, of_taking, of_moving, of_keys, of_limits, of_schedules)
     for mutant in group.MUTANTS
 }
 

@@ -267,6 +267,48 @@ def in_hand(hand: str, room: int = 1) -> tuple[str, ...]:
     return (claim(hand, room).sql,)
 
 
+def look_for_schedules(who: str) -> Step:
+    """What a watchdog sees to be due, and computes: each time up to now, and the one after it."""
+    return _step(
+        "looks for schedules",
+        f"""
+        insert into explorer.firings (who, firings)
+        select '{who}', coalesce(jsonb_agg(jsonb_build_object(
+          'name', due.name, 'revision', due.revision, 'due', due.next_at, 'late', '[]'::jsonb, 'ended', false,
+          'on_time', (select jsonb_agg(at) from generate_series(due.next_at, due.moment, due.every) as at),
+          'next', faultline.next_period(due.starts_at, due.every, due.moment))), '[]')
+        from faultline.due_schedules() as due
+        where due.next_at <= due.moment""",
+    )
+
+
+def fire(who: str) -> Step:
+    return _step(
+        "fires",
+        f"""
+        select fired.name, fired.jobs
+        from explorer.firings as seen, faultline.fire(seen.firings) as fired
+        where seen.who = '{who}'""",
+    )
+
+
+def sync(who: str, release: int, every: str) -> Step:
+    """A worker of this release starts."""
+    return _step(
+        f"syncs release {release}",
+        f"""
+        insert into explorer.told (who, verb, token, answer)
+        select '{who}', 'sync', {release}, case when one.state = 'older' then 'older' else 'done' end
+        from faultline.sync_schedules('app', array[{release}::bigint], jsonb_build_array(jsonb_build_object(
+          'name', 'tick', 'task', 'scheduled', 'every', '{every}'))) as one""",
+    )
+
+
+def scheduled(name: str = "tick", every: str = "5 s") -> tuple[str, ...]:
+    """For a setup: a schedule, made by hand."""
+    return (f"select faultline.set_schedule('{name}', 'scheduled', every => '{every}')",)
+
+
 def as_transaction(*steps: Step) -> Play:
     """Steps with one BEGIN before them and one COMMIT after; an error ends it there."""
     for number, step in enumerate(steps):

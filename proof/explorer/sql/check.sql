@@ -53,6 +53,30 @@ as $$
   where first.verb = 'enqueue' and second.verb = 'enqueue' and first.answer = 'done'
     and (ended.at is null or made.created_at <= ended.at + first.keep_for)
 
+  -- Each occurrence of a schedule has one job, none is passed over, and the next time is behind them all.
+  union all
+  select 'OneEffect', format('%s jobs were made for %s occurrences', made.jobs, made.occurrences)
+  from (
+    select (select count(distinct entry.job_id) from faultline.ledger as entry where entry.task = 'scheduled') as jobs,
+           (select count(*) from faultline.occurrences as noted where noted.job_id is not null) as occurrences) as made
+  where made.jobs <> made.occurrences
+
+  union all
+  select 'OneEffect', format('schedule %s is due next at %s, and has %s occurrences', mine.name, mine.next_at, noted.times)
+  from faultline.schedules as mine
+  cross join lateral (
+    select count(*) as times from faultline.occurrences as noted where noted.schedule = mine.name and noted.at < mine.next_at) as noted
+  where mine.task = 'scheduled'
+    and noted.times <> round(extract(epoch from mine.next_at - mine.starts_at) / extract(epoch from mine.every)) - 1
+
+  -- Once the higher release has synced, what it has is its own.
+  union all
+  select 'TerminalStays', format('%s was told that its release %s has synced, and schedule %s is of release %s', told.who, told.token,
+    mine.name, mine.release)
+  from explorer.told as told
+  join faultline.schedules as mine on mine.name = 'tick'
+  where told.verb = 'sync' and told.answer = 'done' and mine.release < array[told.token]
+
   -- OwnerIsOne: a job stands in one place, its leases follow one another, and an owner is not refused.
   union all
   select 'OwnerIsOne', format('%s jobs stand in two places', places.doubled)

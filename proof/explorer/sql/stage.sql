@@ -58,6 +58,11 @@ create table explorer.effects (
 
 -- How many jobs of the task `limited` may hold a lease at once; no row where a scenario has no limit.
 create table explorer.at_most (most int not null);
+-- What each watchdog saw to be due: it is fired in a later statement, as it is computed in between.
+create table explorer.firings (
+  who      text not null,
+  firings  jsonb not null
+);
 
 -- Those that the audit holds against the ledger.
 create view explorer.work as
@@ -102,12 +107,16 @@ begin
   delete from faultline.limited_lanes;
   delete from faultline.task_limits;
   delete from faultline.limits;
+  delete from explorer.firings;
+  delete from faultline.schedules;
+  delete from faultline.occurrences;
+  delete from faultline.app_releases;
   update faultline.lanes set floor = 0, top = 0, candidate = null, candidate_at = null
   where floor <> 0 or top <> 0 or candidate is not null;
   update faultline.rounds set round_at = '-infinity', hold_until = '-infinity', walked_at = '-infinity', gap_at = '{}',
     reaped_at = '-infinity'
   where isfinite(round_at) or isfinite(hold_until) or isfinite(walked_at) or isfinite(reaped_at) or gap_at <> '{}';
-  perform setval('faultline.places', 1, false), setval('faultline.tokens', 1, false), setval('explorer.clock', 0),
+  perform setval('faultline.places', 1, false), setval('faultline.tokens', 1, false), setval('faultline.schedule_revisions', 1, false), setval('explorer.clock', 0),
           setval('explorer.turns', 1, false), setval('explorer.stops', 1, false);
 end;
 $$;
@@ -122,6 +131,10 @@ create table explorer.kept_keys as table faultline.keys with no data;
 create table explorer.kept_hands as table explorer.hands with no data;
 create table explorer.kept_told as table explorer.told with no data;
 create table explorer.kept_effects as table explorer.effects with no data;
+create table explorer.kept_firings as table explorer.firings with no data;
+create table explorer.kept_schedules as table faultline.schedules with no data;
+create table explorer.kept_occurrences as table faultline.occurrences with no data;
+create table explorer.kept_app_releases as table faultline.app_releases with no data;
 create table explorer.kept_lanes as table faultline.lanes with no data;
 create table explorer.kept_rounds as table faultline.rounds with no data;
 create table explorer.kept_limits as table faultline.limits with no data;
@@ -132,7 +145,7 @@ returns void
 language plpgsql
 as $$
 begin
-  truncate explorer.kept_active, explorer.kept_later, explorer.kept_dead, explorer.kept_ledger, explorer.kept_refusals, explorer.kept_keys, explorer.kept_hands, explorer.kept_told, explorer.kept_effects, explorer.kept_lanes, explorer.kept_rounds,
+  truncate explorer.kept_active, explorer.kept_later, explorer.kept_dead, explorer.kept_ledger, explorer.kept_refusals, explorer.kept_keys, explorer.kept_hands, explorer.kept_told, explorer.kept_effects, explorer.kept_firings, explorer.kept_schedules, explorer.kept_occurrences, explorer.kept_app_releases, explorer.kept_lanes, explorer.kept_rounds,
     explorer.kept_limits, explorer.kept_sequences;
   insert into explorer.kept_active table faultline.active;
   insert into explorer.kept_later table faultline.later;
@@ -143,12 +156,17 @@ begin
   insert into explorer.kept_hands table explorer.hands;
   insert into explorer.kept_told table explorer.told;
   insert into explorer.kept_effects table explorer.effects;
+  insert into explorer.kept_firings table explorer.firings;
+  insert into explorer.kept_schedules table faultline.schedules;
+  insert into explorer.kept_occurrences table faultline.occurrences;
+  insert into explorer.kept_app_releases table faultline.app_releases;
   insert into explorer.kept_lanes table faultline.lanes;
   insert into explorer.kept_rounds table faultline.rounds;
   insert into explorer.kept_limits table faultline.limits;
   insert into explorer.kept_sequences
   select 'faultline.places', last_value, is_called from faultline.places
   union all select 'faultline.tokens', last_value, is_called from faultline.tokens
+  union all select 'faultline.schedule_revisions', last_value, is_called from faultline.schedule_revisions
   union all select 'explorer.clock', last_value, is_called from explorer.clock
   union all select 'explorer.turns', last_value, is_called from explorer.turns
   union all select 'explorer.stops', last_value, is_called from explorer.stops;
@@ -169,6 +187,10 @@ begin
   delete from explorer.hands;
   delete from explorer.told;
   delete from explorer.effects;
+  delete from explorer.firings;
+  delete from faultline.schedules;
+  delete from faultline.occurrences;
+  delete from faultline.app_releases;
   insert into faultline.active table explorer.kept_active;
   insert into faultline.later table explorer.kept_later;
   insert into faultline.dead table explorer.kept_dead;
@@ -178,6 +200,10 @@ begin
   insert into explorer.hands table explorer.kept_hands;
   insert into explorer.told table explorer.kept_told;
   insert into explorer.effects table explorer.kept_effects;
+  insert into explorer.firings table explorer.kept_firings;
+  insert into faultline.schedules table explorer.kept_schedules;
+  insert into faultline.occurrences table explorer.kept_occurrences;
+  insert into faultline.app_releases table explorer.kept_app_releases;
   update faultline.lanes as lane
   set floor = kept.floor, top = kept.top, candidate = kept.candidate, candidate_at = kept.candidate_at
   from explorer.kept_lanes as kept

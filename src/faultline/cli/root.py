@@ -13,9 +13,9 @@ from faultline.cli.interrupts import keep_interrupts
 from faultline.cli.options import CommandGroup
 
 COMMANDS: Final = (
-    "dev", "demo", "drill", "worker", "server", "migrate", "enqueue", "jobs", "queues", "limits", "workers",
-    "ledger",
-    "audit", "keys", "roles", "acts", "metrics", "conformance", "bench", "health", "doctor", "version",
+    "dev", "demo", "drill", "worker", "server", "migrate", "enqueue", "jobs", "queues", "limits", "schedules",
+    "workers", "ledger", "audit", "keys", "roles", "acts", "metrics", "conformance", "bench", "health",
+    "doctor", "version",
 )  # fmt: skip
 """In the order in which new users need them, which is also the order of the help."""
 
@@ -27,6 +27,7 @@ HOMES: Final = {
             "migrate",
             "queues",
             "limits",
+            "schedules",
             "workers",
             "ledger",
             "audit",
@@ -58,7 +59,8 @@ class Root(CommandGroup):
 
     def hint_for(self, ctx: click.Context, name: str) -> str:
         """A word that is a command of one of the groups, such as `list` or `pause`."""
-        groups = {group: self.get_command(ctx, group) for group in ("jobs", "queues", "limits", "keys")}
+        names = ("jobs", "queues", "limits", "schedules", "keys")
+        groups = {group: self.get_command(ctx, group) for group in names}
         homes = [
             f"`faultline {group} {name}`"
             for group, command in groups.items()

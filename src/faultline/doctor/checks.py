@@ -187,6 +187,17 @@ def tasks(vitals: DoctorFacts) -> DoctorCheck:
     )  # fmt: skip
 
 
+def schedules(vitals: DoctorFacts) -> DoctorCheck:
+    """Whether each schedule has a next time, and is fired when it is due."""
+    if vitals.failing_schedules:
+        said = f"{vitals.failing_schedules:,} failing: {', '.join(vitals.failing_names[:NAMED_MAX])}"
+        return DoctorCheck("schedules", "warn", said, "`faultline schedules show NAME` says why")
+    if vitals.late_schedules:
+        said = f"{vitals.late_schedules:,} due for over a minute: {', '.join(vitals.late_names[:NAMED_MAX])}"
+        return DoctorCheck("schedules", "warn", said, "start a worker: no watchdog fires them")
+    return DoctorCheck("schedules", "ok", "none is late or failing")
+
+
 def workers(vitals: DoctorFacts) -> DoctorCheck:
     if vitals.silent_workers:
         said = f"{vitals.silent_workers} fell silent without a goodbye"

@@ -15,6 +15,8 @@ ANSWERS: Final = ("succeeded", "failed", "dead", "running", "gone")
 FROM_THE_START: Final = (
     ("leases_renewed", ()), ("leases_taken_over", ()), ("pacemaker_restarts", ()), ("process_restarts", ()),
     ("watchdog_rounds", ()), ("timeline_changes", ()), ("loop_blocked_seconds", ("(none)",)),
+    ("schedule_failures", ()),
+    *(("schedule_occurrences", (decision,)) for decision in ("enqueued", "made_up", "skipped")),
     *(("clock_steps", (direction,)) for direction in ("back", "forward")),
     *(("commits_resolved", (answer,)) for answer in ANSWERS),
     *(("watchdog_chores_failed", (chore,)) for chore in CHORES),
@@ -46,7 +48,9 @@ class EventCounter:
             "recovered": self._recovered, "zombie_refused": self._zombie, "commit_resolved": self._resolved,
             "worker_state": self._worker, "round_made": self._round, "watchdog_state": self._watchdog,
             "loop_still": self._still, "clock_stepped": self._stepped, "timeline_changed": self._turned,
-            "chore_failed": self._chore, "process_ended": self._restarted, "door_served": self._door,
+            "chore_failed": self._chore, "schedules_fired": self._fired,
+            "schedule_failed": self._schedule_failed, "process_ended": self._restarted,
+            "door_served": self._door,
         }  # fmt: skip
 
     def start(self) -> Callable[[], None]:
@@ -132,6 +136,14 @@ class EventCounter:
 
     def _chore(self, facts: dict[str, Any]) -> None:
         self.figures.add("watchdog_chores_failed", (facts["chore"],))
+
+    def _fired(self, facts: dict[str, Any]) -> None:
+        for decision in ("enqueued", "made_up", "skipped"):
+            self.figures.add("schedule_occurrences", (decision,), facts[decision])
+        self.figures.observe("schedule_lag_seconds", (), facts["lags"])
+
+    def _schedule_failed(self, facts: dict[str, Any]) -> None:
+        self.figures.add("schedule_failures")
 
     def _door(self, facts: dict[str, Any]) -> None:
         protocol, add = facts["door"], self.figures.add

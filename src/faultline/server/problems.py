@@ -88,6 +88,10 @@ NO_SUCH_LIMIT: Final = ProblemKind(
     "not_found", 404, "NOT_FOUND", "There is no such limit",
     "Correct the name; GET /api/v1/limits lists them.",
 )
+NO_SUCH_SCHEDULE: Final = ProblemKind(
+    "not_found", 404, "NOT_FOUND", "There is no such schedule",
+    "Correct the name; GET /api/v1/schedules lists them.",
+)
 WRONG_METHOD: Final = ProblemKind(
     "wrong_method", 405, "UNIMPLEMENTED", "Not with this method", "See the Allow header."
 )

@@ -11,7 +11,7 @@ begin
     where namespace.nspname = 'faultline' and proc.prosecdef
   loop
     execute format('alter function %s set plan_cache_mode = force_generic_plan', verb);
-    continue when verb::text ~ 'faultline\.(list_jobs|find_jobs|count_jobs|fitting|get_job|history|replay_many|partitions|drop_partitions|list_queues|list_workers|count_dead|doctor|remove_queues)\(';
+    continue when verb::text ~ 'faultline\.(list_jobs|find_jobs|count_jobs|fitting|get_job|history|replay_many|partitions|drop_partitions|list_queues|list_workers|count_dead|doctor|remove_queues|fire)\(';
     execute format('alter function %s set enable_bitmapscan = off', verb);
     execute format('alter function %s set enable_seqscan = off', verb);
     execute format('alter function %s set enable_hashjoin = off', verb);

@@ -4,6 +4,7 @@ from operator import itemgetter
 from typing import Any
 
 from faultline.job import JobInfo, JobState, LedgerEntry, Refusal
+from faultline.schedules import BackfilledOccurrence, Occurrence, ScheduleInfo
 from faultline.store.call import Row
 from faultline.store.rows import (
     AT,
@@ -11,8 +12,10 @@ from faultline.store.rows import (
     BulkResult,
     ClaimedRow,
     DoctorFacts,
+    DueSchedule,
     EnqueuedRow,
     ExpiredJob,
+    FiredSchedule,
     FoundKey,
     GateInfo,
     GroupRole,
@@ -27,6 +30,7 @@ from faultline.store.rows import (
     RemovedQueue,
     Round,
     SettleRefusal,
+    SyncedSchedule,
     UnknownJobs,
     WaitsFor,
     WorkerInfo,
@@ -123,6 +127,34 @@ def a_round(rows: list[Row]) -> Round:
 
 
 def queues(rows: list[Row]) -> list[tuple[str, int]]:
+    return [(row[0], row[1]) for row in rows]
+
+
+def schedules(rows: list[Row]) -> list[ScheduleInfo]:
+    return [ScheduleInfo._make(row) for row in rows]
+
+
+def occurrences(rows: list[Row]) -> list[Occurrence]:
+    return [Occurrence._make(row) for row in rows]
+
+
+def backfilled(rows: list[Row]) -> list[BackfilledOccurrence]:
+    return [BackfilledOccurrence._make(row) for row in rows]
+
+
+def due_schedules(rows: list[Row]) -> list[DueSchedule]:
+    return [DueSchedule._make(row) for row in rows]
+
+
+def fired(rows: list[Row]) -> list[FiredSchedule]:
+    return [FiredSchedule._make(row) for row in rows]
+
+
+def synced_schedules(rows: list[Row]) -> list[SyncedSchedule]:
+    return [SyncedSchedule._make(row) for row in rows]
+
+
+def pairs(rows: list[Row]) -> list[tuple[str, str]]:
     return [(row[0], row[1]) for row in rows]
 
 

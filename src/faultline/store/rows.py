@@ -1,5 +1,6 @@
 """The rows of replies by name: what the database answers, before it is a lease, a job or a ledger entry."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -229,6 +230,12 @@ class DoctorFacts(NamedTuple):
     """Due jobs of tasks that no running worker of their queue knows."""
     unknown_tasks: list[str]
     """Their tasks, each with its queue; ten at most."""
+    failing_schedules: int = 0
+    """Schedules whose next time cannot be computed, or that cannot be fired."""
+    failing_names: Sequence[str] = ()
+    late_schedules: int = 0
+    """Schedules that have been due for over a minute: no watchdog fires them."""
+    late_names: Sequence[str] = ()
 
 
 class UnknownJobs(NamedTuple):
@@ -244,6 +251,47 @@ class UnknownJobs(NamedTuple):
     other_queues: list[str]
     gone: list[str]
     """Workers of this queue that knew the task; the last that was seen comes first."""
+
+
+class DueSchedule(NamedTuple):
+    """A schedule that is due, or soon will be, or whose next time is to be computed."""
+
+    name: str
+    revision: int
+    next_at: datetime | None
+    last_at: datetime | None
+    cron: str | None
+    time_zone: str | None
+    every: timedelta | None
+    at: datetime | None
+    starts_at: datetime
+    missed: str
+    ready_at: datetime
+    """When it may be fired: later than `next_at` after a failure."""
+    moment: datetime
+    """The database's time of this answer."""
+
+
+class FiredSchedule(NamedTuple):
+    """A schedule that was fired, or that is busy: the job before it could not be cancelled now."""
+
+    name: str
+    state: str
+    jobs: int
+    skipped: int
+    queue: str
+    cancelled: list[int]
+
+
+class SyncedSchedule(NamedTuple):
+    """What became of a schedule of an app's code: new, changed, same, foreign (`said`: whose), refused.
+
+    `older`, without a name: a higher release has synced before, and nothing changed.
+    """
+
+    name: str | None
+    state: str
+    said: str | None
 
 
 class MetricRow(NamedTuple):

@@ -16,7 +16,16 @@ class SchemaMigration(NamedTuple):
     sql: str
 
 
-FUNCTION_FOLDERS: Final = ("jobs", "leases", "queues", "limits", "maintenance", "access", "reads")
+FUNCTION_FOLDERS: Final = (
+    "jobs",
+    "leases",
+    "queues",
+    "limits",
+    "schedules",
+    "maintenance",
+    "access",
+    "reads",
+)
 
 
 def _read(folder: str) -> list[tuple[str, str]]:

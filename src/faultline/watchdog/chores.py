@@ -23,6 +23,7 @@ log = logging.getLogger("faultline.watchdog")
 ChoreName = Literal[
     "reap", "promote", "rescue", "floors", "partitions", "quarantine", "quiet_lanes", "prune",
     "drop_partitions", "unknown_tasks", "expire", "mark_full", "sweep_gates", "limit_floors",
+    "absent_schedules",
 ]  # fmt: skip
 
 CHORES: Final[tuple[ChoreName, ...]] = get_args(ChoreName)
@@ -171,6 +172,7 @@ class Leading:
         if self._is_time("damage", 60):
             await _alone("quarantine", self.line.run(calls.quarantine()))
             await _alone("quiet_lanes", self.line.run(calls.quiet_lanes()))
+            await _alone("absent_schedules", pause_absent(self.line))
         if self._is_time("old", 300):
             await _alone("prune", prune(self.line))
             await _alone("drop_partitions", self.line.run(calls.drop_partitions()))
@@ -282,8 +284,19 @@ async def rescue(line: DbSession) -> None:
     await line.run(calls.rescue(BATCH))
 
 
+async def pause_absent(line: DbSession) -> None:
+    """Pause the schedules that the newest release of their app does not have."""
+    for name, app in await line.run(calls.pause_absent()):
+        log.warning(
+            "schedule %s is paused: the newest release of app %s does not have it, and no older release was "
+            "seen for ten minutes", name, app,
+        )  # fmt: skip
+
+
 async def prune(line: DbSession) -> None:
     """Delete old rows, a bounded batch at a time."""
+    while await line.run(calls.prune_occurrences(PRUNE_BATCH)) >= PRUNE_BATCH:
+        pass
     more = True
     while more:
         deleted: tuple[int, ...] = await line.run(calls.prune(PRUNE_BATCH))

@@ -11,6 +11,7 @@ from faultline.store.session import OUTAGE, DbSession
 from faultline.telemetry.rate_limited import RateLimited
 from faultline.watchdog import chores
 from faultline.watchdog.chores import tell_failed
+from faultline.watchdog.scheduling import Scheduling
 
 log = logging.getLogger("faultline.watchdog")
 
@@ -71,10 +72,12 @@ class Watchdog:
         rounds = chores.Rounds(self.line, self.tick)
         leading = chores.Leading(self.line, self.worker, lambda: rounds.on_duty)
         announcing = chores.Announcing(self.line, lambda: leading.leads)
+        scheduling = Scheduling(self.line, self.tick, lambda: rounds.on_duty)
         parts = [
             asyncio.create_task(every(seconds, rounds, "the round", first)),
             asyncio.create_task(every(max(seconds, 1.0), leading, "leading", LEAD_AFTER)),
             asyncio.create_task(every(chores.ANNOUNCE_EVERY, announcing, "announcing", first)),
+            asyncio.create_task(every(min(seconds, 1.0), scheduling, "scheduling", first)),
         ]
         try:
             await asyncio.gather(*parts)

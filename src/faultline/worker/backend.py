@@ -11,7 +11,7 @@ from faultline.lease import Lease
 from faultline.outcome import Outcome
 from faultline.store.call import Row
 from faultline.store.driver.async_connection import Heard
-from faultline.store.rows import AT, HeartbeatResult, SettleRefusal
+from faultline.store.rows import AT, HeartbeatResult, SettleRefusal, SyncedSchedule
 from faultline.store.session import ReplyHandler
 from faultline.task import Registry
 from faultline.worker.attempt import Attempt
@@ -99,6 +99,12 @@ class Backend(Protocol):
 
     async def declare_limits(self, tasks: Registry) -> int:
         """Tell the limits of the app, before anything is claimed; gives how many jobs were moved to gates."""
+        ...
+
+    async def sync_schedules(
+        self, app: str, release: Sequence[int], specs: Sequence[dict[str, Any]]
+    ) -> list[SyncedSchedule]:
+        """Bring the schedules of an app to those of its code."""
         ...
 
     async def warm_up(self) -> None:

@@ -6,6 +6,7 @@ import os
 import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import psycopg
 
@@ -19,7 +20,7 @@ from faultline.store.call import Call, Row
 from faultline.store.driver.async_connection import Heard
 from faultline.store.driver.connect import acheck_server, aconnect
 from faultline.store.driver.exchange import LOOK_AGAIN_SECONDS
-from faultline.store.rows import ClaimedRow, HeartbeatResult, SettleRefusal
+from faultline.store.rows import ClaimedRow, HeartbeatResult, SettleRefusal, SyncedSchedule
 from faultline.store.servers.hosts import look_after
 from faultline.store.session import DbSession, PipelinedCall, ReplyHandler
 from faultline.task import Registry
@@ -80,6 +81,11 @@ class PostgresBackend:
 
     async def declare_limits(self, tasks: Registry) -> int:
         return await limit_sync.acarry(limit_sync.declare(tasks), self._rest.run)
+
+    async def sync_schedules(
+        self, app: str, release: Sequence[int], specs: Sequence[dict[str, Any]]
+    ) -> list[SyncedSchedule]:
+        return await self._rest.run(calls.sync_schedules(app, release, specs, self._worker))
 
     async def warm_up(self) -> None:
         """Without it the first plans take longer than recording a thousand jobs.

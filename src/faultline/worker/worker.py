@@ -41,6 +41,7 @@ from faultline.worker.processes.child_pool import ChildPool
 from faultline.worker.processes.import_path import ImportPath, import_paths_of, refuse_a_worker_in_a_child
 from faultline.worker.processes.suspects import Suspects
 from faultline.worker.reporter import Reporter
+from faultline.worker.schedule_sync import ScheduleSync
 from faultline.worker.settlement.settler import Settler
 from faultline.worker.state import WorkerState
 from faultline.worker.transactions.attempt_context import AttemptContext
@@ -83,6 +84,7 @@ class Worker:
             check_needs(tasks, config.queues)
         self.tasks = tasks
         self._known_tasks = KnownTasks(tasks, self.backend)
+        self._schedule_sync = ScheduleSync(tasks, self.backend)
         tasks.check_injections()
         for gap in tasks.extensions.middleware.gaps([(spec.name, spec.is_async) for spec in tasks]):
             log.warning("%s", gap)
@@ -129,6 +131,7 @@ class Worker:
             # Before the first claim: what it moves to a gate must not be claimed past it.
             if moved := await outage.outlast(lambda: self.backend.declare_limits(self.tasks)):
                 log.info("%s came under limits of this app", counted(moved, "job"))
+            await outage.outlast(self._schedule_sync.sync)
         except BaseException:
             await self.backend.close()
             raise
@@ -197,7 +200,7 @@ class Worker:
         reporter = Reporter(self._state, self.backend, outage, pacemaker_process, self._pools, self.id)
         beats = HeartbeatWatch(self._state, self.backend, outage)
         parts = [*settler.runs(), deadlines.run(), pacemaker_process.watch(), reporter.run(), beats.run()]
-        parts += [self._cancels.run(), self._known_tasks.run()]
+        parts += [self._cancels.run(), self._known_tasks.run(), self._schedule_sync.run()]
         hooks = OutcomeHooks(self.tasks.extensions.hooks)
         if self.tasks.extensions.hooks.on_outcomes:
             self._state.on_ended = hooks.ended

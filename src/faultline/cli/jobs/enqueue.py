@@ -146,7 +146,7 @@ def _checked(
 
 
 def _as_given(task: str, text: str, options: dict[str, Any]) -> NewJob:
-    _read_object(text)
+    read_object(text)
     check_document(text.encode(errors="surrogatepass"), "the args", dict)
     # The text itself goes to the database: it keeps every digit of a number, which Python's floats would not.
     return NewJob(task=task, args=text, **{"max_attempts": MAX_ATTEMPTS, **options})
@@ -158,10 +158,11 @@ def _by_signature(app_path: str, task: str, text: str, options: dict[str, Any]) 
         "queue": spec.queue, "priority": spec.priority, "max_attempts": spec.max_attempts,
         "timeout": spec.timeout, "lease_for": spec.lease_for,
     }  # fmt: skip
-    return NewJob(task=task, args=spec.codec.encode((), _read_object(text)), **{**defaults, **options})
+    return NewJob(task=task, args=spec.codec.encode((), read_object(text)), **{**defaults, **options})
 
 
-def _read_object(text: str) -> dict[str, Any]:
+def read_object(text: str) -> dict[str, Any]:
+    """A JSON object on the command line: the arguments by name."""
     try:
         read = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """`faultline jobs show`: one job with its timeline."""
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from rich.console import Group, RenderableType
@@ -17,6 +17,7 @@ from faultline.cli.tables import toned
 from faultline.cli.terminal import Terminal
 from faultline.client.handle import found
 from faultline.job import JobInfo, JobState, LedgerEntry, Refusal
+from faultline.schedules import Occurrence
 from faultline.store import calls
 from faultline.store.rows import WaitsFor
 
@@ -35,21 +36,35 @@ def command(terminal: Terminal, job_id: int, full: bool) -> None:
         entries = session.run(calls.history(job_id))
         refusals = session.run(calls.refusals(job_id))
         waits = session.run(calls.waits_for(job_id)) if job.state is JobState.QUEUED else None
+        made_for = session.run(calls.occurrence_of(job_id))
     document = {
         **job_document(job),
+        "schedule": [{"name": one.schedule, "at": one.at.isoformat(), "how": one.how} for one in made_for],
         "leases": [entry_document(entry) for entry in entries],
         "refusals": [refusal_document(refusal) for refusal in refusals],
         **({} if waits is None else {"waits_for": waits._asdict()}),
     }
-    terminal.show(document, lambda: _drawn(job, entries, refusals, waits, full))
+    origin = JobOrigin(made_for, waits)
+    terminal.show(document, lambda: _drawn(job, entries, refusals, origin, full))
+
+
+class JobOrigin(NamedTuple):
+    """Which schedule made a job, and what it waits for."""
+
+    made_for: list[Occurrence]
+    waits: WaitsFor | None
 
 
 def _drawn(
-    job: JobInfo, entries: list[LedgerEntry], refusals: list[Refusal], waits: WaitsFor | None, full: bool
+    job: JobInfo,
+    entries: list[LedgerEntry],
+    refusals: list[Refusal],
+    origin: JobOrigin,
+    full: bool,
 ) -> RenderableType:
     return Group(
         Text.assemble((f"job {job.id}", "bold"), f"  {safe(job.task)}  ", toned(job.state)),
-        _facts(job, waits),
+        _facts(job, origin),
         Text(),
         timeline.drawn(timeline.timeline(job, entries, refusals)),
         *_folded("args", _json(job.args), full),
@@ -58,7 +73,11 @@ def _drawn(
     )
 
 
-def _facts(job: JobInfo, waits: WaitsFor | None) -> Table:
+def _made_by(one: Occurrence) -> str:
+    return f"{one.schedule}, {one.how} {clock(one.at)}"
+
+
+def _facts(job: JobInfo, origin: JobOrigin) -> Table:
     facts = {
         "queue": f"{job.queue}, priority {job.priority}",
         "attempt": f"{job.attempt} of {job.max_attempts}"
@@ -67,7 +86,9 @@ def _facts(job: JobInfo, waits: WaitsFor | None) -> Table:
         "due": f"{clock(job.run_at)} ({ago(job.run_at)})" if job.run_at != job.created_at else None,
         "ended": f"{clock(job.finished_at)} ({ago(job.finished_at)})" if job.finished_at else None,
         "key": job.key,
-        "waits for": None if waits is None else told_wait(waits),
+        "waits for": None if origin.waits is None else told_wait(origin.waits),
+        "schedule": ", ".join(f"{one.schedule}, {one.how} {clock(one.at)}" for one in origin.made_for)
+        or None,
         "damaged": job.damage,
     }
     table = Table.grid(padding=(0, 2))

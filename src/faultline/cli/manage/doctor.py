@@ -136,6 +136,7 @@ def _examine_inside(settings: Settings, dsn: str) -> list[DoctorCheck]:
         checks.workers(vitals),
         checks.queues(queues, workers),
         checks.tasks(vitals),
+        checks.schedules(vitals),
         *checks.rows(vitals),
     ]
 

@@ -24,6 +24,8 @@ from faultline.server.http.routes import (
     probes,
     queues,
     reads,
+    schedule_acts,
+    schedules,
 )
 from faultline.server.http.submit import fast_path, submission
 from faultline.server.problems import MALFORMED, NO_SUCH_PAGE, WRONG_METHOD, ProblemKind, RequestRefused
@@ -62,7 +64,7 @@ def create_app(
     context = ApiContext(store, authenticator, config, metrics)
     app.state.context = context
     api = APIRouter(prefix=PREFIX, dependencies=[Depends(known_parameters_only)])
-    for part in (bulk_acts, jobs, job_acts, queues, limits, reads, event_stream):
+    for part in (bulk_acts, jobs, job_acts, queues, limits, schedules, schedule_acts, reads, event_stream):
         api.include_router(part.router)
     if config.drills:
         api.include_router(drills.router)

@@ -9,3 +9,4 @@ from faultline.store.calls.leases import *
 from faultline.store.calls.limits import *
 from faultline.store.calls.maintenance import *
 from faultline.store.calls.reads import *
+from faultline.store.calls.schedules import *

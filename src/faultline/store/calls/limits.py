@@ -30,9 +30,9 @@ def limit_task(
     )
 
 
-def move_to_gates(task: str, after: int = 0, most: int = 5000) -> Call[tuple[int, int | None]]:
+def move_to_gates(task: str, above: int = 0, most: int = 5000) -> Call[tuple[int, int | None]]:
     """How many jobs of this batch came under the limit of their task, and the last id that was looked at."""
-    return Call("move_to_gates", {"task": task, "after": after, "most": most}, read=readers.first)
+    return Call("move_to_gates", {"task": task, "after": above, "most": most}, read=readers.first)
 
 
 def sweep_gates(most: int = 100) -> Call[list[tuple[str, int]]]:

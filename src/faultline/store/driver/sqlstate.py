@@ -12,7 +12,15 @@ from psycopg_pool import PoolTimeout
 from faultline import errors
 
 # Constraint names are sentences; these prefixes give the kind of error.
-_NAMES = ("a_queue_name", "a_task_name", "a_key_is_1_to", "a_key_has", "a_workers_name")
+_NAMES = (
+    "a_queue_name",
+    "a_task_name",
+    "a_key_is_1_to",
+    "a_key_has",
+    "a_workers_name",
+    "a_schedule_name",
+    "an_app_name",
+)
 _DOCUMENTS = ("a_document",)
 
 _STRAYS = "ledger_default"

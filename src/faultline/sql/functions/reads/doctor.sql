@@ -5,7 +5,8 @@ returns table (
   version text, fsync text, synchronous_commit text, full_page_writes text, backend_pid int, moment timestamptz,
   oldest_transaction_seconds double precision, round_age_seconds double precision, ledger_strays bigint,
   jobs_in_two_places bigint, jobs_behind_the_floor bigint, silent_workers bigint,
-  chores_age_seconds double precision, leader text, unknown_jobs bigint, unknown_tasks text[])
+  chores_age_seconds double precision, leader text, unknown_jobs bigint, unknown_tasks text[],
+  failing_schedules bigint, failing_names text[], late_schedules bigint, late_names text[])
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -39,11 +40,13 @@ begin
            left join faultline.workers as known on known.id = last.leader
            where last.leads_until > faultline.now()
          ),
-         coalesce(unknown.jobs, 0), coalesce(unknown.tasks, '{}')
+         coalesce(unknown.jobs, 0), coalesce(unknown.tasks, '{}'),
+         trouble.failing, trouble.failing_names, trouble.late, trouble.late_names
   from (
     select sum(due.jobs)::bigint as jobs, (array_agg(distinct format('%s in %s', due.task, due.queue)))[1:10] as tasks
     from faultline.unknown_due(faultline.now()) as due
     where due.unknown
-  ) as unknown;
+  ) as unknown
+  cross join faultline.schedule_troubles() as trouble;
 end;
 $$;

@@ -30,6 +30,24 @@ begin
   from faultline.list_workers(most => 10000) as known
   group by 2
   union all
+  select 'schedules', array[counted.state], sum(counted.times)::double precision
+  from (
+    select case when mine.paused_at is not null then 'paused' when mine.error is not null then 'failing'
+                when mine.ended_at is not null then 'ended' else 'active' end, 1
+    from (select * from faultline.schedules limit 100000) as mine
+    union all
+    select known.state, 0 from unnest(array['active', 'paused', 'failing', 'ended']) as known (state)
+  ) as counted (state, times)
+  group by counted.state
+  union all
+  select 'schedule_late_seconds', '{}', coalesce(greatest(extract(epoch from moment - (
+    select mine.next_at
+    from faultline.schedules as mine
+    where mine.next_at is not null and mine.paused_at is null
+    order by greatest(mine.next_at, mine.held_until)
+    limit 1
+  )), 0), 0)::double precision
+  union all
   select 'claims', '{}', case when drawn.is_called then drawn.last_value else 0 end::double precision
   from faultline.tokens as drawn
   union all

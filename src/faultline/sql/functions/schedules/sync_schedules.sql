@@ -1,0 +1,59 @@
+-- Bring the schedules of an app to those of its code, at the start of a worker.
+-- A release lower than the highest that was seen changes nothing. Schedules that are absent from the highest release are paused by a
+-- watchdog, once no older release was seen for ten minutes (pause_absent); without releases, they stay.
+create function faultline.sync_schedules(app faultline.app_name, release bigint[], specs jsonb, worker int default null)
+returns table (name text, state text, said text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  moment   timestamptz := faultline.now();
+  ours     faultline.release_numbers := coalesce(sync_schedules.release, '{}');
+  highest  bigint[];
+  spec     jsonb;
+  wanted   faultline.schedules;
+  owner    text;
+begin
+  if jsonb_typeof(specs) is distinct from 'array' or jsonb_array_length(specs) > 10000 then
+    raise exception 'an app has at most 10000 schedules in its code, as an array' using errcode = 'LS005';
+  end if;
+  perform faultline.be_durable();
+  perform faultline.check_server();
+  insert into faultline.worker_releases as known (worker, app, release)
+  select listed.id, sync_schedules.app, ours from faultline.workers as listed where listed.id = sync_schedules.worker
+  on conflict on constraint worker_releases_pkey do update set app = excluded.app, release = excluded.release;
+
+  -- Two releases that start together take turns here, and the lower one then changes nothing.
+  insert into faultline.app_releases (app, release, synced_at) values (sync_schedules.app, ours, moment) on conflict do nothing;
+  select known.release into highest from faultline.app_releases as known where known.app = sync_schedules.app for no key update;
+  if ours < highest then
+    return query select null::text, 'older', array_to_string(highest, '.');
+    return;
+  end if;
+  update faultline.app_releases as known set release = ours, synced_at = moment where known.app = sync_schedules.app;
+
+  -- In the order of the names, so that two apps that start together do not deadlock.
+  for spec in select given.value from jsonb_array_elements(specs) as given (value) order by given.value ->> 'name' loop
+    name := left(spec ->> 'name', 128);
+    said := null;
+    begin
+      wanted := faultline.wanted_schedule(spec);
+      wanted.app := sync_schedules.app;
+      wanted.release := ours;
+      select coalesce(row.app, '') into owner from faultline.schedules as row where row.name = wanted.name;
+      if found and owner <> sync_schedules.app then
+        state := 'foreign';
+        said := owner;
+      else
+        state := faultline.write_schedule(wanted, moment);
+      end if;
+    exception when others then   -- one that cannot be written does not stop the others
+      state := 'refused';
+      said := sqlerrm;
+    end;
+    return next;
+  end loop;
+end;
+$$;

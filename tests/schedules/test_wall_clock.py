@@ -1,0 +1,93 @@
+"""Case T5: times on the wall clock over changes of daylight saving, against a slow reference."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from faultline.schedules import Cron
+from tests.schedules.reference import FIXED, WILD, ZONES, changes, fixed, wildcards
+
+DAY = timedelta(days=1)
+
+
+def found(expression, zone, start, end):
+    """The times of the shipped code, one asked after the other."""
+    cron, moment, times = Cron(expression, zone), start - timedelta(seconds=1), []
+    while (moment := cron.next_after(moment)) is not None and moment < end:
+        times.append(moment)
+    return times
+
+
+def spans(zone, each=DAY):
+    """The time around each change of a zone; a day in summer where there is none."""
+    moments = changes(zone) or [datetime(2027, 7, 1, tzinfo=UTC)]
+    return [(moment - each, moment + each) for moment in moments]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe", "America/Havana", "Africa/Cairo"])
+def test_a_fixed_time_runs_once_a_day_whatever_the_clocks_do(zone):
+    for start, end in spans(zone):
+        for expression in FIXED[:3]:
+            assert found(expression, zone, start, end) == list(fixed(expression, zone, start, end))
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe", "America/Havana", "Africa/Cairo"])
+def test_a_wildcard_runs_whenever_the_wall_clock_fits(zone):
+    for start, end in spans(zone):
+        for expression in WILD[:3]:
+            assert found(expression, zone, start, end) == list(wildcards(expression, zone, start, end))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("zone", ZONES)
+def test_all_expressions_over_the_changes_of_twenty_zones(zone):
+    for start, end in spans(zone, 4 * DAY):
+        for expression in FIXED:
+            assert found(expression, zone, start, end) == list(fixed(expression, zone, start, end)), (
+                expression
+            )
+        for expression in WILD:
+            wild = list(wildcards(expression, zone, start, end))
+            assert found(expression, zone, start, end) == wild, expression
+
+
+@pytest.mark.parametrize("expression", ["30 2 * * *", "0 30 2 * * *"])
+def test_a_fixed_time_in_the_gap_comes_at_its_end_and_in_the_repeated_hour_once(expression):
+    there = ZoneInfo("Europe/Berlin")
+    walls = [
+        moment.astimezone(there).strftime("%d %H:%M %Z")
+        for start in (datetime(2027, 3, 27, 12, tzinfo=UTC), datetime(2027, 10, 30, 12, tzinfo=UTC))
+        for moment in found(expression, "Europe/Berlin", start, start + 2 * DAY)
+    ]
+    assert walls == ["28 03:00 CEST", "29 02:30 CEST", "31 02:30 CEST", "01 02:30 CET"]
+
+
+def test_the_next_time_is_asked_from_any_moment_of_a_repeated_hour():
+    first = datetime(2027, 10, 31, 0, 0, tzinfo=UTC)  # 02:00 CEST; 02:00 CET comes an hour later
+    for minutes in range(0, 121, 7):
+        moment = first + timedelta(minutes=minutes)
+        wild = Cron("*/30 2 * * *", "Europe/Berlin").next_after(moment)
+        assert wild == next(
+            wildcards("*/30 2 * * *", "Europe/Berlin", moment + timedelta(minutes=1), first + 3 * DAY)
+        )
+        assert Cron("30 2 * * *", "Europe/Berlin").next_after(moment) > moment
+
+
+def test_leap_days_and_the_last_days_of_months():
+    leap = Cron("0 0 29 2 *")
+    assert leap.next_after(datetime(2096, 3, 1, tzinfo=UTC)).year == 2104  # 2100 has none
+    last = Cron("0 0 L * *", "Asia/Tokyo")
+    days, moment = [], datetime(2027, 12, 31, tzinfo=UTC)
+    for _ in range(3):
+        moment = last.next_after(moment)
+        days.append(moment.astimezone(ZoneInfo("Asia/Tokyo")).day)
+    assert days == [31, 29, 31]
+
+
+def test_seconds_first():
+    times = iter(
+        found("*/20 0 3 * * *", "UTC", datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC))
+    )
+    assert [moment.second for moment in islice(times, 4)] == [0, 20, 40]
