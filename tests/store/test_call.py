@@ -46,7 +46,7 @@ SAMPLES = {
     "actor": "a", "verb": "cancel", "own": False, "prefix": "call_",
     "expires_at": datetime(2100, 1, 1, tzinfo=UTC), "overlap": timedelta(days=1),
     "acts_retention": timedelta(days=365),
-    "states": ["dead"], "key": "k", "ids": [1],
+    "states": ["dead"], "key": "k", "ids": [1], "max_depth": 5, "age_after": timedelta(minutes=1),
     "key_ids": ["0123456789ab"], "since": datetime(2026, 1, 1, tzinfo=UTC),
     "signature": "SIGSEGV", "alone": True, "max_crashes": 3, "named": [(1, 2)],
     "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

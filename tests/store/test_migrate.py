@@ -400,7 +400,8 @@ def test_whose_search_path_migrates_does_not_matter(empty_database, database, se
 
 
 OLD_ROWS = """
-select faultline.lane_of('default', 0);
+insert into faultline.queues (name) values ('default');
+insert into faultline.lanes (queue, priority) values ('default', 0);
 
 insert into faultline.active (id, pos, created_at, lane, max_attempts, task, args)
 select nextval('faultline.places'), 1, now(), id, 3, 'work', '{"n": [1, 2.50]}' from faultline.lanes;
