@@ -75,7 +75,7 @@ MUTANTS = (
         (sql(
             "enqueue_each",
             "(select lane.id from faultline.lanes as lane\n"
-            "       where lane.queue = named.queue and lane.priority = coalesce(named.priority, 0)) as lane",
+            "       where not lane.is_full and lane.queue = named.queue and lane.priority = coalesce(named.priority, 0)) as lane",
             "faultline.lane_of(named.queue, coalesce(named.priority, 0)) as lane",
         ),),
     ),

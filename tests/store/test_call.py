@@ -47,7 +47,7 @@ SAMPLES = {
     "actor": "a", "verb": "cancel", "own": False, "prefix": "call_",
     "expires_at": datetime(2100, 1, 1, tzinfo=UTC), "overlap": timedelta(days=1),
     "acts_retention": timedelta(days=365),
-    "states": ["dead"], "key": "k", "ids": [1],
+    "states": ["dead"], "key": "k", "ids": [1], "max_depth": 5, "age_after": timedelta(minutes=1),
     "key_ids": ["0123456789ab"], "since": datetime(2026, 1, 1, tzinfo=UTC),
     "signature": "SIGSEGV", "alone": True, "max_crashes": 3, "named": [(1, 2)],
     "limit": Limit(total=1), "limit_name": "api", "key_path": ["k"], "from_code": False, "above": 0,

@@ -17,7 +17,7 @@ create function faultline.enqueue(
   key           faultline.key_name default null,
   key_for       interval default interval '1 day',
   trace         faultline.trace_context default null,
-  key_rule      faultline.key_rule default null,
+  key_rule      text default null,
   expires_at    faultline.moment default null,
   expires_in    faultline.wait default null,
   limit_name    text default null,   -- a limit in place of the task's own

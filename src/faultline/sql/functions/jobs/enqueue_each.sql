@@ -59,7 +59,7 @@ begin
     from rows from (jsonb_to_recordset(kinds) as (
       task faultline.task_name, queue faultline.queue_name, priority faultline.rank, run_at faultline.moment,
       delay faultline.wait, max_attempts faultline.attempt_budget, lease_for faultline.lease_time,
-      timeout faultline.run_time, retry text, key_for interval, key_rule faultline.key_rule,
+      timeout faultline.run_time, retry text, key_for interval, key_rule text,
       expires_at faultline.moment, expires_in faultline.wait))
       with ordinality as named
         (task, queue, priority, run_at, delay, max_attempts, lease_for, timeout, retry, key_for, key_rule, expires_at, expires_in, number)

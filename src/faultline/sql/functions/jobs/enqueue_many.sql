@@ -13,7 +13,7 @@ create function faultline.enqueue_many(
   keys          text[] default null,
   key_for       interval default interval '1 day',
   trace         faultline.trace_context default null,   -- the same for all jobs
-  key_rule      faultline.key_rule default null,
+  key_rule      text default null,
   expires_at    faultline.moment default null,          -- without a claim by then it ends as cancelled
   expires_in    faultline.wait default null,
   limit_name    text default null,                      -- a limit in place of the task's own

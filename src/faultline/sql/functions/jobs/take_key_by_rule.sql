@@ -1,13 +1,14 @@
 -- Give a key to a job by a rule; returns the id of the job that the key names now, or null where it names a job of another task.
 -- The request of such a key is the task alone: jobs of one key may differ in their args, and the rule says which args stay.
 create function faultline.take_key_by_rule(
-  rule text, scope text, key faultline.key_name, job_id bigint, task text, args text, due_at timestamptz, key_for interval,
+  named_rule text, scope text, key faultline.key_name, job_id bigint, task text, args text, due_at timestamptz, key_for interval,
   moment timestamptz, siblings bigint[])
 returns bigint
 language plpgsql
 volatile
 as $$
 declare
+  rule     faultline.key_rule := named_rule;
   request  bytea := sha256(convert_to(take_key_by_rule.task, 'UTF8'));
 begin
   if take_key_by_rule.key is null then
