@@ -222,4 +222,16 @@ OF_THE_REST: Final = (
     ),
 )
 
-MUTANTS: Final = (*OF_THE_MACHINE, *OF_THE_REST)
+OF_LIMITS: Final = (
+    PropertyMutant(
+        "a job that waits for its retry holds nothing",
+        "a flow keeps to its limit and ends",
+        (("put_back", "faultline.holds_gate(judged.limit_id)", "null::boolean"),),
+    ),
+    PropertyMutant(
+        "a bucket is not clamped", "a rate grants its burst and its rate",
+        (("charge", "filled + charge.starts", "moment + charge.starts"),),
+    ),
+)  # fmt: skip
+
+MUTANTS: Final = (*OF_THE_MACHINE, *OF_THE_REST, *OF_LIMITS)
