@@ -12,6 +12,7 @@ from faultline.job import NewJob
 from faultline.lease import Lease
 from faultline.limit import Limit
 from faultline.store import calls
+from faultline.store.call import Call
 from proof.properties.asking import asked
 from proof.properties.ground import PropertyDatabase
 
@@ -80,13 +81,18 @@ class Flow:
         lease = self.held.pop(job_id)
         if how in ("complete", "cancel"):
             self.ended.add(job_id)
-        call: Any = {
-            "complete": lambda: calls.complete(lease, None),
-            "fail": lambda: calls.fail(lease, "no", timedelta(seconds=2)),
-            "release": lambda: calls.release(lease),
-            "snooze": lambda: calls.snooze(lease, timedelta(seconds=2)),
-            "cancel": lambda: calls.cancel(job_id),
-        }[how]()
+        call: Call[Any]
+        match how:
+            case "complete":
+                call = calls.complete(lease, None)
+            case "fail":
+                call = calls.fail(lease, "no", timedelta(seconds=2))
+            case "release":
+                call = calls.release(lease)
+            case "snooze":
+                call = calls.snooze(lease, timedelta(seconds=2))
+            case _:
+                call = calls.cancel(job_id)
         self.ground.run(call)
 
     def lapse(self) -> None:

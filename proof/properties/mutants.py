@@ -224,9 +224,8 @@ OF_THE_REST: Final = (
 
 OF_LIMITS: Final = (
     PropertyMutant(
-        "a job that waits for its retry holds nothing",
-        "a flow keeps to its limit and ends",
-        (("put_back", "faultline.holds_gate(judged.limit_id)", "null::boolean"),),
+        "a job of a key starts beside another", "a flow keeps to its limit and ends",
+        (("admit_first", "held.pos >= own.held_floor", "false"),),
     ),
     PropertyMutant(
         "a bucket is not clamped", "a rate grants its burst and its rate",
