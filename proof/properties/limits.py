@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 from uuid import uuid4
@@ -93,7 +94,8 @@ class Flow:
                 call = calls.snooze(lease, timedelta(seconds=2))
             case _:
                 call = calls.cancel(job_id)
-        self.ground.run(call)
+        run: Callable[[Call[Any]], Any] = self.ground.run
+        run(call)
 
     def lapse(self) -> None:
         """All workers die: their leases run out."""

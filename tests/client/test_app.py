@@ -29,7 +29,7 @@ def test_every_method_that_blocks_has_an_async_twin_with_the_same_parameters(kin
         ]
         assert plain.return_annotation == both.return_annotation
     pure = own.keys() - twins.keys() - {name.removeprefix("a") for name in twins}
-    decorators = {"resource", "middleware", "enqueue_middleware"}
+    decorators = {"resource", "middleware", "enqueue_middleware", "limit"}
     hooks = {"on_startup", "on_shutdown", "on_failed", "on_dead", "on_lost"}
     blocks = {"worker"}  # async alone: `async with app.worker()`
     assert pure <= {"connect_to", "new", "handle", "using"} | decorators | hooks | blocks
