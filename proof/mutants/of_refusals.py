@@ -79,7 +79,7 @@ MUTANTS = (
         "jobs of another app are claimed again and again",
         "G13",
         "tests/worker/test_foreign_tasks.py::test_two_apps_on_one_queue_put_off_none_of_each_others_jobs",
-        (worker("claiming/claimer", ", except_tasks=left)", ")"),),
+        (worker("claiming/claimer", ", except_tasks=left", ""),),
     ),
     Mutant(
         "jobs of another app are put off",

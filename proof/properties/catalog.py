@@ -17,7 +17,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
 from faultline.errors import DatabaseError, FaultlineError
-from proof.properties import codecs, delays, keys, tokens
+from proof.properties import codecs, delays, keys, limits, tokens
 from proof.properties.asking import Property, chosen
 from proof.properties.ground import PropertyDatabase, opened
 from proof.properties.machine import Machine
@@ -26,7 +26,7 @@ from proof.properties.report import PropertyCheck
 from tests.promises.rewriting import rewrite
 
 ASKED: Final[tuple[Property, ...]] = (
-    *delays.PROPERTIES, *codecs.PROPERTIES, *keys.PROPERTIES, *tokens.PROPERTIES,
+    *delays.PROPERTIES, *codecs.PROPERTIES, *keys.PROPERTIES, *limits.PROPERTIES, *tokens.PROPERTIES,
 )  # fmt: skip
 STEPS: Final = 50
 HUNTING: Final = 80

@@ -41,7 +41,8 @@ create or replace function faultline.now() returns timestamptz language sql vola
 
 CLEARED: Final = """
 truncate faultline.active, faultline.later, faultline.dead, faultline.ledger, faultline.refusals,
-         faultline.keys, faultline.lanes, faultline.queues, still.effects;
+         faultline.keys, faultline.lanes, faultline.queues, faultline.limits, faultline.task_limits,
+         faultline.limited_lanes, still.effects;
 update still.clock set moment = '2030-01-01 00:00+00';
 select setseed(0.5);  -- chance decides which lane a claim looks at first: the same chance each time
 update faultline.rounds

@@ -222,4 +222,15 @@ OF_THE_REST: Final = (
     ),
 )
 
-MUTANTS: Final = (*OF_THE_MACHINE, *OF_THE_REST)
+OF_LIMITS: Final = (
+    PropertyMutant(
+        "a job of a key starts beside another", "a flow keeps to its limit and ends",
+        (("admit_first", "held.pos >= own.held_floor", "false"),),
+    ),
+    PropertyMutant(
+        "a bucket is not clamped", "a rate grants its burst and its rate",
+        (("charge", "filled + charge.starts", "moment + charge.starts"),),
+    ),
+)  # fmt: skip
+
+MUTANTS: Final = (*OF_THE_MACHINE, *OF_THE_REST, *OF_LIMITS)

@@ -125,16 +125,21 @@ class Faultline:
         """
         return self.registry.add_limit(limit)
 
-    def sync_limits(self) -> int:
+    def declare_limits(self) -> int:
         """Tell the database the limits of this app, as each worker does at its start.
 
         Gives how many jobs came under a new limit.
 
-        app.sync_limits()
+        app.declare_limits()
         """
+        refuse_in_a_loop("declare_limits")
         return limit_sync.carry(
-            limit_sync.declare(self.registry), lambda call: self._sender.run(call, "sync_limits")
+            limit_sync.declare(self.registry), lambda call: self._sender.run(call, "declare_limits")
         )
+
+    async def adeclare_limits(self) -> int:
+        """Tell the database the limits of this app, as each worker does at its start."""
+        return await limit_sync.acarry(limit_sync.declare(self.registry), self._sender.arun)
 
     def schedule(
         self,

@@ -51,7 +51,7 @@ SAMPLES = {
     "key_ids": ["0123456789ab"], "since": datetime(2026, 1, 1, tzinfo=UTC),
     "signature": "SIGSEGV", "alone": True, "max_crashes": 3, "named": [(1, 2)],
     "limit": Limit(total=1), "limit_name": "api", "key_path": ["k"], "from_code": False, "above": 0,
-    "freed": [1], "max_depth": 1, "age_after": timedelta(minutes=1),
+    "freed": [1],
     "app": "shop", "release": [1, 2], "specs": [], "spec": {"name": "s", "task": "t", "every": "5 minutes"},
     "schedule": "s", "after": "a", "revision": 1, "occurrences": [datetime(2026, 1, 1, tzinfo=UTC)],
     "preview": True, "ahead": timedelta(seconds=1), "firings": [], "computed": [],

@@ -115,8 +115,8 @@ def test_an_app_tells_its_limits_to_the_database(database, store, caplog):
 
     charge.enqueue(order={"tenant": "a"})
 
-    assert app.sync_limits() == 1
-    assert app.sync_limits() == 0
+    assert app.declare_limits() == 1
+    assert app.declare_limits() == 0
     with pytest.raises(OutOfBounds, match=r"have no order\.tenant"):
         charge.enqueue(order={})
     charge.using(limit_key="b").enqueue(order={})
@@ -167,6 +167,6 @@ def test_one_name_has_one_meaning(database):
     def two() -> None: ...
 
     with pytest.raises(ConfigError, match="limit api has other bounds elsewhere"):
-        app.sync_limits()
+        app.declare_limits()
     with pytest.raises(ConfigError, match="has a name"):
         app.limit(Limit(total=1))
