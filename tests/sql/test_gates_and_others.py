@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_a_job_whose_producer_named_the_key_of_its_limit_is_replaced(store):
 
 def test_a_debounced_job_leaves_its_gate_until_its_moment(store, clock):
     tie(store, Limit(total=1))
-    wait = {"key": "k", "key_rule": "debounce", "key_for": 10 * HOUR, "delay": HOUR}
+    wait: dict[str, Any] = {"key": "k", "key_rule": "debounce", "key_for": 10 * HOUR, "delay": HOUR}
     (job,) = store.run(calls.enqueue_many([new_job(**wait)]))
     clock.advance(HOUR)
     store.run(calls.promote())  # now it waits at its gate
@@ -87,7 +88,7 @@ def test_a_debounced_job_leaves_its_gate_until_its_moment(store, clock):
 
 def test_gathered_jobs_of_a_limit_keep_their_rules_and_expiry(store, clock):
     tie(store, Limit(total=1))
-    rule = {"key": "k", "key_rule": "while_queued"}
+    rule: dict[str, Any] = {"key": "k", "key_rule": "while_queued"}
     first, again, late, plain = store.run(
         calls.enqueue_each(
             [new_job(**rule), new_job(**rule), new_job(expires_in=HOUR), new_job("plain")],
