@@ -28,7 +28,7 @@ LISTENING = (
 WATCHING = (
     "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
     " and query ~ 'faultline.(round|lead|reap|rescue|promote|next_due|floors|partitions|first_free|wake"
-    "|prune|drop_partitions|quarantine)'"
+    "|due_schedules|fire|prune|drop_partitions|quarantine)'"
 )
 
 
