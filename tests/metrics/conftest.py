@@ -108,7 +108,8 @@ def _have_a_bad_day(dsn: str) -> Scrapes:
     store.run(calls.configure(default_lease=timedelta(milliseconds=500)))
     lost = enqueue(store, task="fine", queue="lost")
     claim_one(store, queues=("lost",), lease=timedelta(milliseconds=500))  # by a worker that dies now
-    jobs = [lost, *fine.enqueue_many(fine.new() for _ in range(20))]
+    expired = enqueue(store, task="fine", queue="expired", expires_in=timedelta(milliseconds=1))
+    jobs = [lost, expired, *fine.enqueue_many(fine.new() for _ in range(20))]
     jobs += [task.enqueue().id for task in (flaky, doomed, dies)]
     worker = InProcess(dsn, app.registry, quick(queues={"default": None, "lost": None}, jobs_max=8)).start()
     try:
