@@ -5,6 +5,7 @@ was written becomes as the template has it. A test that changed more than rows (
 function, a setting of the database) has its database dropped instead.
 """
 
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -90,7 +91,11 @@ class RecycledDatabases:
         for stock in self._stocks.values():
             for name in stock.ready:
                 self._server.drop_database(name)
-            if isinstance(self._server, BorrowedServer) and stock.template != self._template:
+            # Those made of a template that was lent to us are kept: other processes may use them.
+            borrowed = (
+                isinstance(self._server, BorrowedServer) and "FAULTLINE_TEST_TEMPLATE" not in os.environ
+            )
+            if borrowed and stock.template != self._template:
                 self._server.drop_database(stock.template)
 
     def _new_stock(self, prepared: tuple[Preparation, ...]) -> Stock:

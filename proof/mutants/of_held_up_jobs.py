@@ -48,4 +48,9 @@ MUTANTS = (
         "tests/watchdog/test_announcing.py::test_a_process_that_stood_still_after_its_round_reaps_nothing_by_it",
         (Patch("watchdog/chores.py", "if made.mine and self._is_stale(answered_at - asked_at):", "if False:"),),
     ),
+    Mutant(
+        "a due job that is locked has a watchdog look fifty times a second", "G10",
+        "tests/watchdog/test_announcing.py::test_a_due_job_that_is_locked_is_looked_at_ever_more_seldom",
+        (Patch("watchdog/chores.py", "SOONEST if moved or next_due > 0 else min(self._soonest * 2, tick)", "SOONEST"),),
+    ),
 )  # fmt: skip

@@ -130,6 +130,22 @@ def test_the_one_on_duty_stays_so_when_it_comes_early_for_a_job(database, store,
     assert early == (60.0, True)
 
 
+def test_a_due_job_that_is_locked_is_looked_at_ever_more_seldom(database, store, clock):
+    """A producer's transaction may hold it for long; each look is four calls."""
+
+    async def act(line):
+        rounds = Rounds(line, TICK)
+        job = enqueue(store, delay=TICK / 4)
+        await rounds()
+        clock.advance(TICK / 2)
+        with psycopg.connect(database) as conn:
+            conn.execute("select from faultline.later where id = %s for update", [job])
+            pauses = [await rounds() for _ in range(4)]
+        return pauses, await rounds()
+
+    assert alone(database, act) == ([SOONEST * 2, SOONEST * 4, SOONEST * 8, SOONEST * 16], 60.0)
+
+
 def test_who_stands_by_looks_again_before_a_gap_would_make_all_hold_fire():
     """It may look a moment before the round is late, and must be back before it is three times as late."""
     assert LATE + STANDBY_TICKS < 3 * LATE

@@ -1,6 +1,6 @@
 """Tell a database the limits of an app: each is one call, and the jobs of a new one move in batches.
 
-A generator of calls, which takes their replies: whoever runs it waits for them in its own way.
+A generator of calls, which takes their replies: its caller waits for them in its own way.
 """
 
 from collections.abc import Awaitable, Callable, Generator

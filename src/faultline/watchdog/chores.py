@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, TypeVar, get_args
 
 from faultline.errors import CannotConnect, FaultlineError, ReadOnlyServer, ServerUnavailable
 from faultline.failpoints import failpoint
@@ -19,6 +19,8 @@ from faultline.watchdog.clock_steps import Steps, steady
 from faultline.watchdog.unknown_tasks import UnknownTasks
 
 log = logging.getLogger("faultline.watchdog")
+
+T = TypeVar("T")
 
 ChoreName = Literal[
     "reap", "promote", "rescue", "floors", "partitions", "quarantine", "quiet_lanes", "prune",
@@ -89,6 +91,7 @@ class Rounds:
         self._neglected = 0
         self._expects = False
         self._is_asked_again = False
+        self._soonest = SOONEST
         self._steps = Steps()
 
     async def __call__(self) -> float | None:
@@ -114,12 +117,16 @@ class Rounds:
             record_metric("round_made", seconds=time.monotonic() - began)
         elif not self._expects:
             return tick * STANDBY_TICKS
-        await _alone("promote", promote(self.line))
-        await _alone("sweep_gates", sweep_gates(self.line))
+        moved = await _alone("promote", promote(self.line)) or 0
+        moved += await _alone("sweep_gates", sweep_gates(self.line)) or 0
         failpoint("round.promoted")
         next_due = await self.line.run(calls.next_due())
         self._expects = next_due is not None and next_due < tick
-        return tick if next_due is None else min(tick, max(next_due, SOONEST))
+        if next_due is None:
+            return tick
+        # A due job that was not moved is locked, or its limit has no slot: looking often does not help.
+        self._soonest = SOONEST if moved or next_due > 0 else min(self._soonest * 2, tick)
+        return min(tick, max(next_due, self._soonest))
 
     def _is_stale(self, waited: float) -> bool:
         """Whether to make another round first. Of two in a row the second counts: a slow server must reap."""
@@ -219,10 +226,10 @@ class Announcing:
         return max(ANNOUNCE_EVERY, self._takes * ANNOUNCE_SHARE)
 
 
-async def _alone(name: ChoreName, chore: Awaitable[Any]) -> None:
+async def _alone(name: ChoreName, chore: Awaitable[T]) -> T | None:
     """Isolate one chore's failure: it is logged, and the later chores get their turn."""
     try:
-        await chore
+        return await chore
     except (CannotConnect, ReadOnlyServer):
         raise  # the later chores would fail too
     except ServerUnavailable as trouble:
@@ -231,6 +238,7 @@ async def _alone(name: ChoreName, chore: Awaitable[Any]) -> None:
         record_metric("chore_failed", chore=name)
         if _seldom.allows(f"{name} {type(error).__name__}"):
             tell_failed(name, error)
+    return None
 
 
 def tell_failed(name: str, error: Exception) -> None:
@@ -263,20 +271,25 @@ async def expire(line: DbSession) -> None:
             return
 
 
-async def promote(line: DbSession) -> None:
-    """Promote due jobs, and wake the workers that wait for them."""
+async def promote(line: DbSession) -> int:
+    """Promote due jobs, and wake the workers that wait for them; gives their number."""
+    total = 0
     while True:
         moved = await line.run(calls.promote(BATCH))
         for queue, _ in moved:
             await line.run(calls.wake(queue))
-        if sum(count for _, count in moved) < BATCH:
-            return
+        in_batch = sum(count for _, count in moved)
+        total += in_batch
+        if in_batch < BATCH:
+            return total
 
 
-async def sweep_gates(line: DbSession) -> None:
-    """Admit jobs to slots that were freed without a claim, and wake the workers that wait for them."""
-    for queue, _ in await line.run(calls.sweep_gates(GATES_BATCH)):
+async def sweep_gates(line: DbSession) -> int:
+    """Admit jobs to slots that were freed without a claim, and wake workers; gives their number."""
+    admitted = await line.run(calls.sweep_gates(GATES_BATCH))
+    for queue, _ in admitted:
         await line.run(calls.wake(queue))
+    return sum(count for _, count in admitted)
 
 
 async def rescue(line: DbSession) -> None:

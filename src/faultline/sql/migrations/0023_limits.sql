@@ -73,7 +73,7 @@ drop index faultline.later_run_at;
 create index later_run_at on faultline.later (run_at) where place is null;
 
 -- Set once limits are used, by 1. Each enqueue and claim asks it, in place of tables: reading it takes half a microsecond.
--- A sequence: it is not rolled back, so whoever sees a limited row sees it set.
+-- A sequence: it is not rolled back, so a session that sees a limited row sees it set.
 create sequence faultline.limits_used;
 
 -- A claim returns one more column.
