@@ -188,9 +188,9 @@ async def _sometimes_fail(job: Job, request: int) -> None:
 
 # The bucket is full again within the shortest time for which the storm moves the clock: the checker relies
 # on it.
-@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON, limit=Limit(rate="4/s", burst=4))
+@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON, limit=Limit(rate="2/s", burst=2))
 async def metered(job: Job, request: int) -> None:
-    """Four a second."""
+    """Two a second, which is more than come on average, and less than come at times."""
     async with job.complete(result={"request": request}) as conn:
         await conn.execute(EFFECT, [job.id, job.token, "move"])
 

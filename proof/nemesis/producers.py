@@ -24,7 +24,7 @@ from proof.nemesis import app as work
 TASKS: Final[dict[str, float]] = {
     "move": 6, "move_in_thread": 4, "move_in_process": 2, "move_late": 2, "move_at_repeatable_read": 2,
     "stumble": 2, "doomed": 0.5, "nap": 2, "plain": 6, "plain_in_thread": 3, "long_walk": 0.7, "call_out": 3,
-    "ambush": 2, "plain_ambush": 2, "crowd": 4, "in_line": 2.5, "by_turns": 2, "metered": 2.5,
+    "ambush": 2, "plain_ambush": 2, "crowd": 4, "in_line": 2.5, "by_turns": 2, "metered": 1.5,
 }  # fmt: skip
 
 ACCOUNTS: Final = 3
