@@ -64,6 +64,7 @@ ROWS: dict[str, list[Panel]] = {
          "The fence at work. token_mismatch: a newer attempt exists."),
         ("Leases", "ops", {
             "acquired": rate("faultline_leases_acquired_total"), "renewed": rate("faultline_leases_renewed_total"),
+            "jobs expired": rate("faultline_jobs_expired_total"),
             "expired": rate("faultline_leases_expired_total"), "taken over": rate("faultline_leases_taken_over_total"),
         }, ""),
         ("Recovery", "s", quantiles("faultline_recovery_seconds"), "From a lease found expired to the next claim."),

@@ -45,7 +45,7 @@ MUTANTS = (
         "the clock is read before the lock", "G16",
         f"{LIMITS}::test_a_clock_that_is_read_before_the_lock_is_not_used",
         (
-            sql("admit", "    began := clock_timestamp();\n", "    began := clock_timestamp();\n    moment := faultline.now();\n"),
+            sql("admit", "    exit when left_over <= 0;\n", "    exit when left_over <= 0;\n    moment := faultline.now();\n"),
             sql("admit", "    moment := faultline.now();   -- after", "    -- after"),
         ),
     ),

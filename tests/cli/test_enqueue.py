@@ -166,7 +166,7 @@ def test_a_key_rule_is_told_by_name(on):
     on(*asked, "while_queued")
 
     assert "was there already" in on(*asked, "while_queued").stdout
-    assert "is not one of" in on(*asked, "sometimes").stderr
+    assert "is no key rule" in on(*asked, "sometimes").stderr
 
 
 def test_a_job_may_expire(on, db):

@@ -18,7 +18,7 @@ from tests.support import enqueue
         (["wroker", "shop:app"], "there is no command 'wroker'; did you mean worker or workers?"),
         (["jobs", "lst"], "did you mean list?"),
         (["pause", "billing"], "did you mean `faultline queues pause` or `faultline schedules pause`?"),
-        (["list"], "did you mean `faultline jobs list` or `faultline queues list` or `faultline schedules"),
+        (["list"], "did you mean `faultline jobs list` or `faultline queues list` or `faultline limits"),
         (["help"], "write `faultline --help`"),
         (["jobs", "help"], "write `faultline jobs --help`"),
         (["worker", "shop_under_test:app", "-q", "billing:5"], "is written billing=5"),

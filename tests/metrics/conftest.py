@@ -113,7 +113,8 @@ def _have_a_bad_day(dsn: str) -> Scrapes:
     lost = enqueue(store, task="fine", queue="lost")
     claim_one(store, queues=("lost",), lease=timedelta(milliseconds=500))  # by a worker that dies now
     store.run(calls.set_schedule({"name": "fine", "task": "fine", "every": "1 second", "queue": "scheduled"}))
-    jobs = [lost, *fine.enqueue_many(fine.new() for _ in range(20))]
+    expired = enqueue(store, task="fine", queue="expired", expires_in=timedelta(milliseconds=1))
+    jobs = [lost, expired, *fine.enqueue_many(fine.new() for _ in range(20))]
     jobs += [task.enqueue().id for task in (flaky, doomed, dies)]
     worker = InProcess(dsn, app.registry, quick(queues={"default": None, "lost": None}, jobs_max=8)).start()
     try:

@@ -15,6 +15,7 @@ import pytest
 
 from faultline import Faultline
 from faultline.errors import LeaseLost
+from faultline.limit import Limit
 from faultline.server.auth import mint
 from faultline.store import calls
 from faultline.store.pool import Store
@@ -152,7 +153,28 @@ def refused(store):
     return calls.refused(lease)
 
 
+def scheduled(store):
+    spec = {"name": "nightly", "task": "work", "every": "1 day"}
+    store.run(calls.set_schedule(spec))
+    return calls.set_schedule(spec)
+
+
+def paused(store):
+    store.run(scheduled(store))
+    store.run(calls.pause_schedule("nightly"))
+    return calls.pause_schedule("nightly")
+
+
+def tied(store):
+    store.run(calls.set_limit("api", Limit(total=1)))
+    store.run(calls.limit_task("work", "api"))
+    return calls.limit_task("work", "api")
+
+
 ANSWERS = {
+    "a schedule that is as asked": scheduled,
+    "a pause of a paused schedule": paused,
+    "a limit that a task has": tied,
     "a keyed enqueue that finds its key": keyed,
     "a batch that finds its keys": keyed_many,
     "a gathered enqueue that finds its key": keyed_each,

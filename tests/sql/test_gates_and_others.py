@@ -114,3 +114,15 @@ def test_a_full_queue_refuses_gathered_jobs_of_a_limit_singly(store, db):
     ).fetchall()
 
     assert rows == [(None, "new_lane"), (None, "new_lane")]
+
+
+def test_a_job_that_comes_under_a_limit_still_expires(store, clock):
+    (job,) = store.run(calls.enqueue_many([new_job(expires_in=HOUR)]))
+
+    tie(store, Limit(total=1))
+    assert store.run(calls.move_to_gates("test_task"))[0] == 1
+    clock.advance(2 * HOUR)
+
+    assert claim_many(store) == []
+    store.run(calls.expire())
+    assert state_of(store, job) == "cancelled"

@@ -134,13 +134,26 @@ def test_a_freed_gate_among_many_full_ones_goes_on_at_once(store, db):
     assert len(held) == 400
     assert claim_many(store, 1) == []
     assert db.execute("select isfinite(rest_until) from faultline.limits").fetchone() == (True,)
-    db.execute("update faultline.limits set rest_until = 'infinity'")  # a long rest from full gates
+    db.execute(
+        "update faultline.limits set rest_until = faultline.now() + interval '50 s'"
+    )  # from full gates
     freed = db.execute("select gate from faultline.active where id = %s", [held[7].job_id]).fetchone()[0]
 
     store.run(calls.complete(held[7], None))
 
     assert claim_many(store, 1) == []
     assert len(claim_many(store, 1, freed=[freed])) == 1
+
+
+def test_a_rest_is_over_when_the_clock_was_set_back(store, clock, db):
+    tie(store, Limit(per_key=2, key="tenant"))
+    (job,) = put(store, "a")
+    db.execute("update faultline.limits set rest_until = faultline.now() + interval '1 second'")
+    assert claim_many(store) == []
+
+    clock.advance(hours=-2)
+
+    assert ids_of(claim_many(store)) == [job]
 
 
 def test_a_limit_in_total_lets_keys_take_turns(store):

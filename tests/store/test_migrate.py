@@ -433,8 +433,13 @@ def made_by(number, dsn, monkeypatch):
         # Today's functions look at it once, at the end of a migration; the old ones did not know it.
         conn.execute("create schema faultline")
         conn.execute("create sequence faultline.server_mark")
+        # Rows of these two are parameters of today's functions.
+        for table in ("limits", "task_limits"):
+            conn.execute(f"create table faultline.{table} (id int)")
         migrate(dsn)
         conn.execute("drop sequence faultline.server_mark")
+        for table in ("limits", "task_limits"):
+            conn.execute(f"drop table faultline.{table} cascade")
         monkeypatch.undo()
         yield conn
 

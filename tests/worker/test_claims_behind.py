@@ -409,7 +409,7 @@ def test_what_a_claim_behind_others_stepped_over_is_claimed_next(monkeypatch):
 
     def rows(lane: int, places: range) -> list[Any]:
         return [
-            (place, 1, 1, 5, 0, "work", "default", "{}", *[None] * 5, lane, place, *[None] * 3, 0, None)
+            (place, 1, 1, 5, 0, "work", "default", "{}", *[None] * 5, lane, place, *[None] * 3, 0, None, None)
             for place in places
         ]
 

@@ -1,9 +1,17 @@
 """Mutants of the verbs that end a lease."""
 
+from typing import Final
+
 from proof.explorer.mutants.mutant import LOCKED, SKIPPED, ExplorerMutant
 
 HELD = "\n    where job.id = done.id and job.token = done.token and job.claim = done.claim"
 GIVEN_BACK = "\n    and job.token = give_back.token\n    and job.claim = give_back.claim"
+
+RETURNED: Final = (
+    "\n  returning job.created_at, job.claimed_at, job.claim, job.lane, job.claimed_by, job.attempt,"
+    " job.max_attempts, job.crashes,\n            job.task, job.key, job.args,"
+    " (select lane.keep from faultline.lanes as lane where lane.id = job.lane) as keep\n  into done"
+)
 
 MUTANTS = (
     ExplorerMutant(
@@ -36,9 +44,10 @@ MUTANTS = (
             (
                 "complete",
                 "delete from faultline.active as job\n",
-                "select job.* into done from faultline.active as job\n",
+                "select job.*, lane.keep into done from faultline.active as job"
+                " join faultline.lanes as lane on lane.id = job.lane\n",
             ),
-            ("complete", "\n  returning job.* into done", " for no key update"),
+            ("complete", RETURNED, "\n  for no key update of job"),
         ),
         "two workers",
         "OwnerIsOne",

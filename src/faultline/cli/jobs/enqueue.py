@@ -26,7 +26,7 @@ from faultline.errors import BadDocument, FaultlineError, InputError
 from faultline.job import NewJob
 from faultline.store import calls
 from faultline.task import MAX_ATTEMPTS
-from faultline.unique import KEY_RULES
+from faultline.unique import KEY_RULES, check_key_rule
 
 
 @click.command(cls=CliCommand)
@@ -52,8 +52,8 @@ from faultline.unique import KEY_RULES
 @click.option("--key", help="Two enqueues with one key are one job.")
 @click.option(
     "--key-rule",
-    type=click.Choice(KEY_RULES),
-    help="What an enqueue does with a key that names a job already; by default the same request is one job.",
+    type=parsed("rule", check_key_rule),
+    help=f"When the key names a job: {', '.join(KEY_RULES)}.",
 )
 @click.option("--key-for", type=DURATION, help="How long the key is kept, or the period of its rule.")
 @click.option("--lease", type=DURATION, help="Lease for this job, other than its worker's.")

@@ -6,6 +6,8 @@ language plpgsql
 volatile
 as $$
 #variable_conflict use_column
+declare
+  moment timestamptz := faultline.now();
 begin
   return query
   with raised as (
@@ -31,14 +33,14 @@ begin
   ),
   at_gate as (
     insert into faultline.later (id, run_at, place, token, key, error, kept_columns)
-    select sound.id, faultline.now(), faultline.place_at_gate(sound.limit_id, sound.id), sound.token, sound.key, sound.error,
+    select sound.id, moment, faultline.place_at_gate(sound.limit_id, sound.id), sound.token, sound.key, sound.error,
            sound.kept_columns
     from sound
     where sound.limit_id is not null
   ),
   lined_up as (
     insert into faultline.active (id, pos, due_at, token, key, error, kept_columns)
-    select sound.id, nextval('faultline.places'), faultline.now(), sound.token, sound.key, sound.error, sound.kept_columns
+    select sound.id, nextval('faultline.places'), moment, sound.token, sound.key, sound.error, sound.kept_columns
     from sound
     where sound.limit_id is null
   )

@@ -16,7 +16,6 @@ declare
   gates      bigint[];
   wanted     int;
   given      int;
-  began      timestamptz;
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     raise exception 'a claim of limited jobs runs at READ COMMITTED, not at %', upper(current_setting('transaction_isolation'))
@@ -36,8 +35,7 @@ begin
     order by number
   loop
     exit when left_over <= 0;
-    began := clock_timestamp();
-    continue when line.rest_until > began and admit.freed is null;
+    continue when admit.freed is null and faultline.rests(line.rest_until);
     -- Without the lock, which others wait for: mostly nothing waits.
     continue when not exists (
       select from faultline.later as job
@@ -58,7 +56,7 @@ begin
     given := 0;
     if wanted > 0 then
       gates := faultline.waiting_gates(
-        line.limit_id, line.lane, line.floor, greatest(wanted, 64), admit.freed, own.rest_until > began);
+        line.limit_id, line.lane, line.floor, greatest(wanted, 64), admit.freed, faultline.rests(own.rest_until));
       given := case when own.per_key = 1
         then faultline.admit_first(own, line.lane, gates, wanted, known, except_tasks)
         else faultline.admit_in_turn(own, line.lane, line.floor, gates, wanted, known, except_tasks) end;
@@ -74,10 +72,8 @@ begin
     end if;
 
     -- Looking at full gates takes at most a twentieth of a core: meanwhile claims look at the freed ones alone.
-    if wanted > 0 and given = 0 and cardinality(gates) >= 64 and own.rest_until <= began then
-      update faultline.limits as l
-      set rest_until = clock_timestamp() + 20 * (clock_timestamp() - began)
-      where l.id = own.id;
+    if wanted > 0 and given = 0 and cardinality(gates) >= 64 and not faultline.rests(own.rest_until) then
+      perform faultline.rest_gates(own.id, moment);
     end if;
   end loop;
   return admit.room - left_over;

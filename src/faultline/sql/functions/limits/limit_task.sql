@@ -35,6 +35,8 @@ begin
   if changed > 0 then
     perform faultline.note_act('limit_task', detail => jsonb_build_object(
       'task', limit_task.task, 'limit', limit_task.limit_name, 'key', array_to_string(limit_task.key_path, '.')));
+  else
+    perform faultline.read_durably();
   end if;
   return changed > 0 or exists (
     select from faultline.task_limits as listed where listed.task = limit_task.task and not listed.moved);

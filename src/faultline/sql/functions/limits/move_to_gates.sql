@@ -60,10 +60,11 @@ begin
   ),
   gated as (
     insert into faultline.later (id, run_at, limit_id, gate, place, created_at, lane, max_attempts, task, lease_for, timeout, retry, args,
-      trace, key_seed, token, attempt, crashes, crashes_alone, key, error, unknown_since)
+      trace, key_seed, token, attempt, crashes, crashes_alone, key, error, unknown_since, expires_at)
     select freed.id, coalesce(freed.due_at, freed.created_at), known.limit_id, faultline.gate_in(known, freed.args), freed.id,
       freed.created_at, freed.lane, freed.max_attempts, freed.task, freed.lease_for, freed.timeout, freed.retry, freed.args, freed.trace,
-      freed.key_seed, freed.token, freed.attempt, freed.crashes, freed.crashes_alone, freed.key, freed.error, freed.unknown_since
+      freed.key_seed, freed.token, freed.attempt, freed.crashes, freed.crashes_alone, freed.key, freed.error, freed.unknown_since,
+      freed.expires_at
     from freed
     returning id
   )

@@ -6,7 +6,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  held faultline.schedules;
+  moment  timestamptz := faultline.now();
+  held    faultline.schedules;
 begin
   perform faultline.be_durable();
   held := faultline.lock_schedule(pause_schedule.name);
@@ -15,7 +16,7 @@ begin
     return;
   end if;
   update faultline.schedules as mine
-  set paused_at = coalesce(mine.paused_at, faultline.now()), paused_by = 'person', changed_at = faultline.now(),
+  set paused_at = coalesce(mine.paused_at, moment), paused_by = 'person', changed_at = moment,
       revision = nextval('faultline.schedule_revisions')
   where mine.name = held.name;
   perform faultline.note_act('pause_schedule', queue => held.queue, detail => jsonb_build_object('schedule', held.name),

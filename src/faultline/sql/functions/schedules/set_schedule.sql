@@ -54,6 +54,8 @@ begin
   wrote := faultline.write_schedule(wanted, now_is);
   if wrote <> 'same' then
     perform faultline.note_act('set_schedule', queue => wanted.queue, detail => jsonb_build_object('schedule', wanted.name));
+  else
+    perform faultline.read_durably();
   end if;
   return query
   select wrote, row.revision, row.next_at, now_is from faultline.schedules as row where row.name = set_schedule.name;
