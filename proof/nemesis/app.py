@@ -197,6 +197,7 @@ async def metered(job: Job, request: int) -> None:
 
 SCHEDULES: Final = {"each-second": 1.0, "one-at-a-time": 1.0}
 """The schedules, and the seconds between two occurrences."""
+SKIPPING: Final = frozenset({"one-at-a-time"})
 
 
 # Made up for in full: the checker knows each time that has to be there.

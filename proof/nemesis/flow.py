@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import psycopg
 
-from proof.nemesis.app import LIMITS, SCHEDULES
+from proof.nemesis.app import LIMITS, SCHEDULES, SKIPPING
 
 LEASES: Final = """
 select entry.job_id, entry.task::text, coalesce(job.args ->> 'account', ''), entry.token, entry.written
@@ -94,9 +94,11 @@ def gather(conn: psycopg.Connection[Any]) -> Flow:
 
 def checks(flow: Flow) -> Iterator[tuple[str, int, Iterator[str]]]:
     """The name of each check, how much it looks at, and what contradicts it."""
-    yield "LimitHolds", len(flow.leases), _limits(flow)
-    yield "OrderHolds", len(flow.leases), _order(flow)
-    yield "RateHolds", sum(grant.many for grant in flow.grants), _rates(flow)
+    strict = [lease for lease in flow.leases if LIMITS[lease.task].per_key == 1]
+    metered = [grant for grant in flow.grants if LIMITS[grant.limit].rate is not None]
+    yield "LimitHolds", len(flow.leases), _limits(flow.leases)
+    yield "OrderHolds", len(strict), _order(strict)
+    yield "RateHolds", sum(grant.many for grant in metered), _rates(metered)
     yield "OccurrenceIsOne", len(flow.occurrences), _occurrences(flow)
 
 
@@ -119,11 +121,11 @@ def most_at_once(leases: Iterable[HeldLease]) -> tuple[int, HeldLease | None]:
     return most, last
 
 
-def _limits(flow: Flow) -> Iterator[str]:
-    for task, leases in _by(flow.leases, lambda lease: lease.task).items():
+def _limits(leases: Sequence[HeldLease]) -> Iterator[str]:
+    for task, limited in _by(leases, lambda lease: lease.task).items():
         limit = LIMITS[task]
-        yield from _above(leases, limit.total, f"limit {task}")
-        for key, its in _by(leases, lambda lease: lease.key).items():
+        yield from _above(limited, limit.total, f"limit {task}")
+        for key, its in _by(limited, lambda lease: lease.key).items():
             yield from _above(its, limit.per_key, f"key {key} of limit {task}")
 
 
@@ -133,14 +135,14 @@ def _above(leases: Sequence[HeldLease], allowed: int | None, where: str) -> Iter
         yield f"{where} had {most} leases at once, {allowed} at most, with job {last.job} token {last.token}"
 
 
-def _order(flow: Flow) -> Iterator[str]:
-    strict = [lease for lease in flow.leases if LIMITS[lease.task].per_key == 1]
-    for task, leases in _by(strict, lambda lease: lease.task).items():
+def _order(leases: Sequence[HeldLease]) -> Iterator[str]:
+    for task, limited in _by(leases, lambda lease: lease.task).items():
         blocks = LIMITS[task].on_retry == "block"
-        for key, its in _by(leases, lambda lease: lease.key).items():
+        for key, its in _by(limited, lambda lease: lease.key).items():
             # Where a retry yields, others go before it: then only first starts are in order.
-            first = its if blocks else list({lease.job: lease for lease in reversed(its)}.values())[::-1]
-            for before, after in itertools.pairwise(sorted(first, key=lambda lease: lease.token)):
+            first = {lease.job: lease for lease in reversed(its)}.values()
+            starts = its if blocks else sorted(first, key=lambda lease: lease.token)
+            for before, after in itertools.pairwise(starts):
                 if after.job < before.job:
                     yield (
                         f"key {key} of {task}: job {after.job} started with token {after.token}, "
@@ -148,16 +150,12 @@ def _order(flow: Flow) -> Iterator[str]:
                     )
 
 
-def _rates(flow: Flow) -> Iterator[str]:
-    for name, grants in itertools.groupby(sorted(flow.grants, key=lambda grant: grant.limit), _limit_name):
-        limit = LIMITS[name]
-        if limit.per_second is not None:
-            burst = limit.burst or max(1.0, limit.per_second)
-            yield from _above_rate(name, list(grants), limit.per_second, burst)
-
-
-def _limit_name(grant: Grant) -> str:
-    return grant.limit
+def _rates(grants: Sequence[Grant]) -> Iterator[str]:
+    for name in sorted({grant.limit for grant in grants}):
+        rate = LIMITS[name].per_second
+        assert rate is not None
+        burst = LIMITS[name].burst or max(1.0, rate)
+        yield from _above_rate(name, [grant for grant in grants if grant.limit == name], rate, burst)
 
 
 def _above_rate(name: str, grants: Sequence[Grant], rate: float, burst: float) -> Iterator[str]:
@@ -181,6 +179,8 @@ def _occurrences(flow: Flow) -> Iterator[str]:
     named: dict[int, Noted] = {}
     for noted in flow.occurrences:
         if noted.job is None:
+            if noted.schedule not in SKIPPING:
+                yield f"schedule {noted.schedule} left out {noted.at:.0f}, though its jobs may overlap"
             continue
         if noted.job not in flow.ticks:
             yield f"schedule {noted.schedule} names job {noted.job} for {noted.at:.0f}, which is nowhere"

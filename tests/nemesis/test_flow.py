@@ -30,8 +30,12 @@ def granted(*moments: tuple[float, int], clock: float = 0.0, waited: float = 0.0
     return [Grant("metered", many, at - waited, at, at + clock) for at, many in moments]
 
 
-def fired(*times: int, how: str = "due") -> list[Noted]:
-    return [Noted("each-second", at, None if how == "skipped" else at, how) for at in times]
+def fired(*times: int) -> list[Noted]:
+    return [Noted("each-second", at, at) for at in times]
+
+
+def skipped(at: int, schedule: str) -> Noted:
+    return Noted(schedule, at, None, "skipped")
 
 
 def ticks(*jobs: int) -> dict[int, str]:
@@ -46,8 +50,8 @@ def test_a_run_in_which_all_is_well_breaks_nothing():
             *started("by_turns", 201, 203, 201),
         ],
         grants=granted((50.0, 2), (51.0, 2), (51.5, 1)),
-        occurrences=[*fired(1, 2, 4), *fired(3, how="skipped")],
-        ticks=ticks(1, 2, 4),
+        occurrences=[*fired(1, 2, 3), Noted("one-at-a-time", 1, 9), skipped(2, "one-at-a-time")],
+        ticks={**ticks(1, 2, 3), 9: "one-at-a-time"},
     )
 
     assert broken(flow) == []
@@ -79,6 +83,7 @@ PLANTED = {
         "OccurrenceIsOne",
     ),
     "an occurrence without its job": (Flow(occurrences=fired(1)), "OccurrenceIsOne"),
+    "an occurrence is left out": (Flow(occurrences=[skipped(1, "each-second")]), "OccurrenceIsOne"),
     "an occurrence is missing": (Flow(occurrences=fired(1, 3), ticks=ticks(1, 3)), "OccurrenceIsOne"),
 }
 
