@@ -1,4 +1,7 @@
-"""The work of the storm: handlers that commit, return, fail, snooze, take their time, and call outside."""
+"""The work of the storm: handlers that commit, return, fail, snooze, take their time, and call outside.
+
+Some have a limit: so many at once, one after the other, or so many a second. Some are enqueued by schedules.
+"""
 
 import asyncio
 import hashlib
@@ -10,7 +13,7 @@ from typing import Final
 
 from psycopg import IsolationLevel
 
-from faultline import Constant, Faultline, Job
+from faultline import Constant, Faultline, Job, Limit, every
 from faultline.outcome import Snooze
 from proof.nemesis import mutants, sink
 from proof.nemesis.plan import LEASE_SECONDS
@@ -26,7 +29,8 @@ SOON: Final = Constant(timedelta(milliseconds=200))
 AMBUSH_SECONDS: Final = 0.75 * LEASE_SECONDS
 
 COMMITTING: Final = ("move", "move_in_thread", "move_in_process", "move_late", "move_at_repeatable_read",
-                     "stumble", "nap", "long_walk", "call_out", "ambush")  # fmt: skip
+                     "stumble", "nap", "long_walk", "call_out", "ambush", "crowd", "in_line", "by_turns",
+                     "metered", "tick")  # fmt: skip
 """Tasks whose success leaves one effect row."""
 
 
@@ -151,5 +155,65 @@ def call_out(job: Job, request: int) -> None:
     with job.complete(result={"request": request}) as conn:
         conn.execute(EFFECT, [job.id, job.token, "move"])
 
+
+@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON, limit=Limit(per_key=2, total=4, key="account"))
+async def crowd(job: Job, request: int, account: str) -> None:
+    """Four at once, two of an account."""
+    await asyncio.sleep(0.2 + dice(job, 300) / 1000)
+    async with job.complete(result={"request": request}) as conn:
+        await conn.execute(EFFECT, [job.id, job.token, "move"])
+
+
+@app.task(
+    queue="plains", max_attempts=ATTEMPTS, retry=SOON, limit=Limit(per_key=1, key="account", on_retry="block")
+)
+async def in_line(job: Job, request: int, account: str) -> None:
+    """One after the other, retries included."""
+    await _sometimes_fail(job, request)
+
+
+@app.task(queue="plains", max_attempts=ATTEMPTS, retry=SOON, limit=Limit(per_key=1, key="account"))
+async def by_turns(job: Job, request: int, account: str) -> None:
+    """One at a time; while one waits for its retry, the next goes on."""
+    await _sometimes_fail(job, request)
+
+
+async def _sometimes_fail(job: Job, request: int) -> None:
+    await asyncio.sleep(dice(job, 150) / 1000)
+    async with job.complete(result={"request": request}) as conn:
+        await conn.execute(EFFECT, [job.id, job.token, "move"])
+        if dice(job, 4) == 0:
+            raise ValueError("stumbled")
+
+
+# The bucket is full again within the shortest time for which the storm moves the clock: the checker relies
+# on it.
+@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON, limit=Limit(rate="2/s", burst=2))
+async def metered(job: Job, request: int) -> None:
+    """Two a second, which is more than come on average, and less than come at times."""
+    async with job.complete(result={"request": request}) as conn:
+        await conn.execute(EFFECT, [job.id, job.token, "move"])
+
+
+SCHEDULES: Final = {"each-second": 1.0, "one-at-a-time": 1.0}
+"""The schedules, and the seconds between two occurrences."""
+SKIPPING: Final = frozenset({"one-at-a-time"})
+
+
+# Made up for in full: the checker knows each time that has to be there.
+@app.schedule(every(seconds=1), name="each-second", args={"schedule": "each-second"}, missed="all")
+@app.schedule(
+    every(seconds=1), name="one-at-a-time", args={"schedule": "one-at-a-time"}, missed="all", overlap="skip"
+)
+@app.task(queue="moves", max_attempts=ATTEMPTS, retry=SOON)
+async def tick(job: Job, schedule: str) -> None:
+    """Enqueued by schedules alone."""
+    await asyncio.sleep(dice(job, 800) / 1000)
+    async with job.complete(result={"schedule": schedule}) as conn:
+        await conn.execute(EFFECT, [job.id, job.token, "move"])
+
+
+LIMITS: Final = {spec.name: spec.limit for spec in app.registry if isinstance(spec.limit, Limit)}
+"""Each limited task, and its limit."""
 
 mutants.break_worker()

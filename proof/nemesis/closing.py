@@ -18,7 +18,15 @@ DRAIN_SECONDS: Final = 30.0
 SETTLE_SECONDS: Final = 2.0
 LOOK_EVERY_SECONDS: Final = 0.1
 
-LEFT: Final = "select count(*) from faultline.jobs where state in ('queued', 'running')"
+# A schedule is stopped once it has caught up: one that no watchdog fires any more is never empty.
+STOP_SCHEDULES: Final = """
+select count(faultline.pause_schedule(name, 'the storm is over')) from faultline.schedules
+where paused_at is null and next_at > faultline.now() - interval '5 seconds'
+"""
+LEFT: Final = """
+select (select count(*) from faultline.jobs where state in ('queued', 'running'))
+     + (select count(*) from faultline.schedules where paused_at is null)
+"""
 LONGEST_WAIT: Final = """
 select coalesce(extract(epoch from max(run_at) - faultline.now()), 0)::float from faultline.later
 """
@@ -33,12 +41,14 @@ async def drain(ground: Reachable, tell: Tell) -> tuple[Finding, float]:
     while left != 0 and time.monotonic() < began + (bound or DRAIN_SECONDS):
         with contextlib.suppress(psycopg.Error):
             bound = bound or DRAIN_SECONDS + max(0.0, await asyncio.to_thread(_ask, ground, LONGEST_WAIT))
+            await asyncio.to_thread(_ask, ground, STOP_SCHEDULES)
             left = await asyncio.to_thread(_ask, ground, LEFT)
-            tell(f"healing: {left} jobs left", 1.0)
+            tell(f"healing: {left} jobs and schedules left", 1.0)
         await asyncio.sleep(LOOK_EVERY_SECONDS)
     took = time.monotonic() - began
-    told = () if left == 0 else (f"{left} jobs were left after {took:.1f} s",)
-    says = f"the healed queue is empty within {bound or DRAIN_SECONDS:.0f} s (it took {took:.1f} s)"
+    told = () if left == 0 else (f"{left} jobs and schedules were left after {took:.1f} s",)
+    within = f"within {bound or DRAIN_SECONDS:.0f} s (it took {took:.1f} s)"
+    says = f"schedules catch up and the healed queue is empty {within}"
     return Finding("Drains", says, left == 0, 1, told), took
 
 

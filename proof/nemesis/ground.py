@@ -23,9 +23,10 @@ from faultline.embedded import EmbeddedServer
 from faultline.embedded.binaries import SETTING, find_binaries
 from faultline.embedded.cache import runnable
 from faultline.embedded.os_account import account_for
-from faultline.store import calls
+from faultline.store import calls, limit_sync
 from faultline.store.migrate import migrate
 from faultline.store.pool import Store
+from proof.nemesis.app import app
 from proof.nemesis.plan import LEASE_SECONDS
 
 DATABASE: Final = "storm"
@@ -40,7 +41,9 @@ SETTINGS: Final = {
     "idle_in_transaction_session_timeout": "20s",
 }
 
-# Beside the queue, in the same database: the user's rows, and a clock that can be moved.
+# Beside the queue, in the same database: the user's rows, a clock that can be moved, and what the checker of
+# limits reads: when an entry was written, in the order of tokens, and when a job was given a slot, by a clock
+# that no fault moves.
 SCHEMA: Final = """
 create schema storm;
 create table storm.effects (job_id bigint not null, token bigint not null, effect text not null,
@@ -48,6 +51,23 @@ create table storm.effects (job_id bigint not null, token bigint not null, effec
 create table storm.orders (request bigint primary key);
 create sequence storm.clock minvalue -1000000 start 0;
 select setval('storm.clock', 0);
+
+alter table faultline.ledger
+  add column written bigint default faultline.epoch() + nextval('faultline.tokens');
+
+create table storm.grants (limit_id int not null, job_id bigint not null, granted_by xid8 not null,
+                           waited float8 not null, up float8 not null, at timestamptz not null);
+create function storm.note_grant() returns trigger language plpgsql security definer as $$
+begin
+  insert into storm.grants
+  values (new.limit_id, new.id, pg_current_xact_id(),
+          greatest(0, extract(epoch from clock_timestamp() - transaction_timestamp())),
+          split_part(pg_read_file('/proc/uptime', 0, 60), ' ', 1)::float8, faultline.now());
+  return null;
+end;
+$$;
+create trigger noted_by_the_storm after insert on faultline.active
+  for each row when (new.limit_id is not null) execute function storm.note_grant();
 """
 MOVABLE_NOW: Final = """
 create or replace function faultline.now() returns timestamptz language sql volatile as
@@ -204,8 +224,10 @@ def _prepare(made: NemesisDatabase) -> None:
 
 
 def prepare(dsn: str) -> None:
-    """Migrate, take short leases for granted, and make the user's own tables."""
+    """Migrate, take short leases for granted, make the user's own tables, and declare the limits."""
     migrate(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
         Store.run_in(conn, calls.configure(default_lease=timedelta(seconds=LEASE_SECONDS)))
         conn.execute(SCHEMA)
+        # Before the first producer: what is enqueued before a limit is made comes under it only later.
+        limit_sync.carry(limit_sync.declare(app.registry), lambda call: Store.run_in(conn, call))

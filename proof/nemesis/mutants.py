@@ -83,6 +83,42 @@ MUTANTS: Final[Mapping[str, NemesisMutant]] = MappingProxyType(
         "effects-first": NemesisMutant(
             says="the worker commits the handler's rows before it asks the fence", patch=_effects_first
         ),
+        "limit-unlocked": NemesisMutant(
+            says="admissions of a limit do not take turns, and those that meet see the same slots free",
+            edits=(
+                ("admit", "where l.id = line.limit_id for no key update", "where l.id = line.limit_id"),
+                ("admit_in_turn", "given < wanted and", "pg_sleep(0.02) is not null and given < wanted and"),
+            ),
+        ),
+        "key-uncounted": NemesisMutant(
+            says="an admission does not count what a key holds",
+            edits=(("admit_in_turn", "own.per_key - held.many", "own.per_key"),),
+        ),
+        "place-redrawn": NemesisMutant(
+            says="a job in strict order comes back to its gate as the last",
+            edits=(("place_at_gate", "then place_at_gate.id", "then nextval('faultline.places')"),),
+        ),
+        "rate-uncharged": NemesisMutant(
+            says="an admission takes no tokens from the bucket of its rate",
+            edits=(("charge", " + charge.starts / known.rate * interval '1 second'", ""),),
+        ),
+        "schedule-uncompared": NemesisMutant(
+            says="a schedule is fired whatever its next time is, so two watchdogs fire one occurrence",
+            edits=(
+                ("fire", "mine.next_at = asked.due and mine.revision = asked.revision and ", ""),
+                ("fire", "enqueued_once do nothing", "enqueued_once do update set job_id = excluded.job_id"),
+            ),
+        ),
+        "schedule-leaps": NemesisMutant(
+            says="one firing in twenty moves the next time a second too far",
+            edits=(
+                (
+                    "fire",
+                    "set next_at = asked.next,",
+                    "set next_at = asked.next + (random() < 0.05)::int * interval '1 second',",
+                ),
+            ),
+        ),
     }
 )
 

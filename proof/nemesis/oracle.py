@@ -8,6 +8,8 @@ from typing import Any, Final
 import psycopg
 
 from faultline.audit import INVARIANTS, AuditReport, examine
+from proof.nemesis import flow
+from proof.nemesis.flow import Flow
 from proof.nemesis.sink import Called
 from proof.nemesis.watch import EFFECTS
 
@@ -63,6 +65,7 @@ class Facts:
     ends_seen: Mapping[int, str] = field(default_factory=dict)
     holders_refused: Sequence[str] = ()
     results_of_others: Sequence[str] = ()
+    flow: Flow = field(default_factory=Flow)
     promised_until: float = float("inf")
     """After a failover that lost its last moments: what was answered in them may be gone."""
 
@@ -77,7 +80,8 @@ def gather(conn: psycopg.Connection[Any], notes: Sequence[Note], **more: Any) ->
     orders = frozenset(request for (request,) in conn.execute("select request from storm.orders").fetchall())
     refused = [f"job {job}: {told}" for job, told in conn.execute(HOLDERS_REFUSED).fetchall()]
     others = [f"job {job}: {told}" for job, told in conn.execute(RESULTS_OF_OTHERS).fetchall()]
-    return Facts(notes, jobs, orders, holders_refused=refused, results_of_others=others, **more)
+    flowed = flow.gather(conn)
+    return Facts(notes, jobs, orders, holders_refused=refused, results_of_others=others, flow=flowed, **more)
 
 
 def audited(conn: psycopg.Connection[Any], facts: Facts) -> Iterator[Finding]:
@@ -103,6 +107,8 @@ def judge(facts: Facts) -> Iterator[Finding]:
     yield _finding("HolderIsHeard", facts.jobs, iter(facts.holders_refused))
     yield _finding("ResultIsOwn", facts.jobs, iter(facts.results_of_others))
     yield _finding("EndsStay", facts.ends_seen, _ends(facts))
+    for name, looked_at, against in flow.checks(facts.flow):
+        yield _finding(name, range(looked_at), against)
 
 
 def _finding(name: str, looked_at: Any, against: Iterator[str]) -> Finding:
@@ -173,6 +179,7 @@ def _ends(facts: Facts) -> Iterator[str]:
 
 SAYS: Final[Mapping[str, str]] = {
     **INVARIANTS,
+    **flow.SAYS,
     "Acknowledged": "every acknowledged enqueue is there, as it was sent",
     "OneRequest": "a request makes one job at most; rolled back or refused, none; with a key, the same",
     "Together": "what was enqueued in a transaction is there with its own rows, or not at all",

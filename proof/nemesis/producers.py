@@ -24,9 +24,10 @@ from proof.nemesis import app as work
 TASKS: Final[dict[str, float]] = {
     "move": 6, "move_in_thread": 4, "move_in_process": 2, "move_late": 2, "move_at_repeatable_read": 2,
     "stumble": 2, "doomed": 0.5, "nap": 2, "plain": 6, "plain_in_thread": 3, "long_walk": 0.7, "call_out": 3,
-    "ambush": 2, "plain_ambush": 2,
+    "ambush": 2, "plain_ambush": 2, "crowd": 4, "in_line": 2.5, "by_turns": 2, "metered": 1.5,
 }  # fmt: skip
 
+ACCOUNTS: Final = 3
 KEYS_APART_SECONDS: Final = 2.0
 REQUESTS_A_PROCESS: Final = 1_000_000
 TROUBLE: Final = (FaultlineError, psycopg.Error, OSError)
@@ -57,17 +58,31 @@ class Producer:
         self.name, self.notes, self.every = name, notes, every
         self.dice = random.Random(f"{os.environ['NEMESIS_SEED']}-{name}")
         self.known: list[int] = []
+        self.unanswered = 0
+        """Enqueues without an answer, which may be committed after a later one: the order of ids is kept
+        only by a producer that orders its commits, so each of them begins new accounts."""
 
-    def task(self) -> Task[..., Any]:
+    def draw(self, request: int) -> tuple[Task[..., Any], dict[str, Any]]:
+        """A task, and its args for this request."""
         name = self.dice.choices(list(TASKS), list(TASKS.values()))[0]
         found: Task[..., Any] = getattr(work, name)
-        return found
+        limit = work.LIMITS.get(name)
+        if limit is None or limit.key is None:
+            return found, {"request": request}
+        return found, {"request": request, limit.key: self._account(request, limit.per_key == 1)}
+
+    def _account(self, request: int, in_order: bool) -> str:
+        if not in_order:
+            return f"all-{request % ACCOUNTS}"
+        generation = os.environ.get("NEMESIS_GENERATION", "0")
+        return f"{self.name}-{generation}-{self.unanswered}-{request % ACCOUNTS}"
 
     def pause(self) -> float:
         return self.dice.expovariate(1 / self.every)
 
     def told(self, request: int, said: str, job: int | None = None, **more: Any) -> None:
         self.notes.note(how=self.name, request=request, said=said, job=job, **more)
+        self.unanswered += said in ("unknown", "error")
         if said == "ok" and job is not None:
             self.known = [*self.known[-50:], job]
 
@@ -83,17 +98,19 @@ def by_itself(producer: Producer) -> None:
         _with_key(producer, request)
         return
     try:
-        handle = producer.task().enqueue(request=request)
+        task, args = producer.draw(request)
+        handle = task.enqueue(**args)
         producer.told(request, "ok", handle.id)
     except TROUBLE as error:
         producer.caught(request, error)
 
 
 def _with_key(producer: Producer, request: int) -> None:
-    task = producer.task().using(key=f"request-{request}")
+    drawn, args = producer.draw(request)
+    task = drawn.using(key=f"request-{request}")
     for _ in range(5):
         try:
-            first, second = task.enqueue(request=request), task.enqueue(request=request)
+            first, second = task.enqueue(**args), task.enqueue(**args)
         except TROUBLE:
             time.sleep(KEYS_APART_SECONDS / 5)
             continue
@@ -110,7 +127,8 @@ def in_a_transaction(producer: Producer) -> None:
     try:
         with psycopg.connect(dsn, connect_timeout=5) as conn:
             conn.execute("insert into storm.orders (request) values (%s)", [request])
-            job = producer.task().enqueue_in(conn, request=request).id
+            task, args = producer.draw(request)
+            job = task.enqueue_in(conn, **args).id
             if not stays:
                 conn.rollback()
                 producer.told(request, "rolled back", job)
@@ -154,7 +172,8 @@ async def in_a_loop(producer: Producer) -> None:
             continue
         request = producer.notes.request()
         try:
-            handle = await producer.task().aenqueue(request=request)
+            task, args = producer.draw(request)
+            handle = await task.aenqueue(**args)
             producer.told(request, "ok", handle.id)
         except TROUBLE as error:
             producer.caught(request, error)
@@ -162,7 +181,7 @@ async def in_a_loop(producer: Producer) -> None:
 
 async def _many(producer: Producer) -> None:
     requests = [producer.notes.request() for _ in range(producer.dice.randint(2, 8))]
-    batch = [producer.task().new(request=request) for request in requests]
+    batch = [task.new(**args) for task, args in map(producer.draw, requests)]
     try:
         jobs = await work.app.aenqueue_many(batch)
     except TROUBLE as error:

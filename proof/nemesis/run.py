@@ -12,8 +12,10 @@ import psycopg
 
 import faultline
 from proof.nemesis import oracle
+from proof.nemesis.app import LIMITS
 from proof.nemesis.arena import Wanted, arena
 from proof.nemesis.closing import Tell, close_up, drain
+from proof.nemesis.flow import most_at_once
 from proof.nemesis.ground import NemesisDatabase, ground
 from proof.nemesis.mutants import break_database
 from proof.nemesis.outcome import Outcome
@@ -120,6 +122,8 @@ union all select 'jobs ' || state, count(*) from faultline.jobs group by state
 union all select 'late writes refused', coalesce(sum(times), 0) from faultline.refusals
 union all select 'refused: ' || reason, coalesce(sum(times), 0) from faultline.refusals group by reason
 union all select 'effects', count(*) from storm.effects
+union all select 'occurrences ' || how, count(*) from faultline.occurrences group by how
+union all select 'jobs that were given a slot', count(*) from storm.grants
 union all select 'most attempts at a job', coalesce(max(attempt), 0) from faultline.ledger
 union all select 'highest token', coalesce(max(token), 0) from faultline.ledger
 """
@@ -143,9 +147,20 @@ def count(conn: psycopg.Connection[Any], storm: Storm, facts: oracle.Facts, outc
         "the commit of a handler's transaction was unknown": storm.counts.workers_commits,
         "a lease was reaped": counted.get("attempts expired", 0),
         "a job succeeded after its lease was reaped": _succeeded_late(conn),
+        "a limit was reached": _limits_reached(facts),
+        "an occurrence was enqueued": counted.get("occurrences due", 0),
     }
     done = {struck.kind for struck in storm.struck if not struck.missed}
     outcome.sometimes |= {f"fault: {kind}": int(kind in done) for kind in _expected(outcome)}
+
+
+def _limits_reached(facts: oracle.Facts) -> int:
+    """How many limits had all their leases at once: below it they show little."""
+    totals = {task: limit.total for task, limit in LIMITS.items() if limit.total}
+    return sum(
+        most_at_once(lease for lease in facts.flow.leases if lease.task == task)[0] >= total
+        for task, total in totals.items()
+    )
 
 
 def _succeeded_late(conn: psycopg.Connection[Any]) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -66,7 +67,8 @@ def _commits(statement: str) -> bool:
 class Storm:
     """One phase of faults over one arena on one server."""
 
-    TROUBLE: ClassVar = (psycopg.Error, FaultlineError, OSError)
+    # The last: a disk that is written meanwhile cannot be made as small as it was a moment ago.
+    TROUBLE: ClassVar = (psycopg.Error, FaultlineError, OSError, subprocess.CalledProcessError)
 
     arena: Arena
     ground: NemesisDatabase

@@ -38,4 +38,16 @@ MUTANTS = (
         "two releases",
         "TerminalStays",
     ),
+    ExplorerMutant(
+        "two releases do not take turns",
+        (
+            (
+                "sync_schedules",
+                "where known.app = sync_schedules.app for no key update;",
+                "where known.app = sync_schedules.app;",
+            ),
+        ),
+        "two releases",
+        "TerminalStays",
+    ),
 )

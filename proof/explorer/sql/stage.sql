@@ -331,6 +331,11 @@ begin
     union all select 'effect' || row::text from explorer.rows_of_users as row
     union all select 'queued once' || row::text from explorer.queued_once as row
     union all select 'limited' || row::text from explorer.limited as row
+    -- All that `check` reads: the verdict on one ending is that on each ending with the same rows.
+    union all select 'release' || row::text from faultline.app_releases as row
+    union all select 'occurrence' || row::text from faultline.occurrences as row
+    union all select format('schedule %s %s %s %s %s', row.name, row.release, row.every, row.starts_at, row.next_at)
+    from faultline.schedules as row
     union all
     select format('hand %s %s %s %s %s %s %s', hand, who, job_id, token, claim, is_lost,
                   row_number() over (partition by job_id order by turn))
