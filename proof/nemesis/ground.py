@@ -26,6 +26,7 @@ from faultline.embedded.os_account import account_for
 from faultline.store import calls, limit_sync
 from faultline.store.migrate import migrate
 from faultline.store.pool import Store
+from faultline.worker.schedule_sync import NAMELESS
 from proof.nemesis.app import app
 from proof.nemesis.plan import LEASE_SECONDS
 
@@ -224,10 +225,13 @@ def _prepare(made: NemesisDatabase) -> None:
 
 
 def prepare(dsn: str) -> None:
-    """Migrate, take short leases for granted, make the user's own tables, and declare the limits."""
+    """Migrate, set short leases, make the user's own tables, and declare limits and schedules."""
     migrate(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
         Store.run_in(conn, calls.configure(default_lease=timedelta(seconds=LEASE_SECONDS)))
         conn.execute(SCHEMA)
         # Before the first producer: what is enqueued before a limit is made comes under it only later.
         limit_sync.carry(limit_sync.declare(app.registry), lambda call: Store.run_in(conn, call))
+        # Workers tell the same as they start; what a lossy failover takes of that they do not tell again.
+        documents = [spec.document() for spec in app.registry.schedules.values()]
+        Store.run_in(conn, calls.sync_schedules(NAMELESS, [], documents))
