@@ -34,7 +34,7 @@ MUTANTS = (
     Mutant(
         "giving back forgets the crashes alone", "G9",
         f"{INNOCENTS}::test_crashes_alone_are_remembered_wherever_the_job_goes",
-        (sql("requeue", "faultline.now(), job.job_columns", "faultline.now(), " + columns("job_columns", "job", crashes_alone="null")),),
+        (sql("requeue", "moment, job.job_columns", "moment, " + columns("job_columns", "job", crashes_alone="null")),),
     ),
     Mutant(
         "a job that crashed runs beside others", "G9",

@@ -228,7 +228,7 @@ def test_i12_numbers_cost_a_backend_what_their_number_costs(store, database, ver
             return _busy(db) - before
 
         cost(few)  # the first of a session plans its statements
-        assert cost(many) < 24 * min(cost(few) for _ in range(3))
+        assert min(cost(many) for _ in range(2)) < 24 * min(cost(few) for _ in range(3))
 
 
 def _busy(db) -> int:
