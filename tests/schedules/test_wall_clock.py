@@ -100,7 +100,9 @@ def test_seconds_first():
     ("expression", "zone"),
     [("* 2 * 3 7L", "Europe/Berlin"), ("*/15 2 * 3 SUN#2", "America/New_York")],
 )
-def test_times_that_daylight_saving_always_skips_are_looked_for_up_to_a_horizon(expression, zone, monkeypatch):
+def test_times_that_daylight_saving_always_skips_are_looked_for_up_to_a_horizon(
+    expression, zone, monkeypatch
+):
     walked = []
     walk = Cron._next_wall
     monkeypatch.setattr(Cron, "_next_wall", lambda cron, wall: walked.append(wall) or walk(cron, wall))

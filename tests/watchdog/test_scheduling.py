@@ -120,6 +120,7 @@ def test_a_time_whose_zone_is_gone_is_fired_unless_it_was_missed(policy, databas
 
 def test_what_cannot_be_computed_stops_no_other_schedule(database, db, monkeypatch):
     """Whatever is raised, it is noted in the schedule's own row."""
+
     def broken(due):
         if due.name in ("s1", "s2"):
             raise OverflowError("date value out of range")
@@ -135,7 +136,10 @@ def test_what_cannot_be_computed_stops_no_other_schedule(database, db, monkeypat
         (name, "its next time cannot be computed: OverflowError: date value out of range")
         for name in ("s1", "s2")
     ]
-    assert db.execute("select schedule from faultline.occurrences order by 1").fetchall() == [("s2",), ("s3",)]
+    assert db.execute("select schedule from faultline.occurrences order by 1").fetchall() == [
+        ("s2",),
+        ("s3",),
+    ]
 
 
 def test_what_is_due_is_fired_before_next_times_are_computed(database, db, monkeypatch):

@@ -122,8 +122,8 @@ def release_numbers(release: str | int | None) -> list[int]:
     numbers = [int(part) for part in text.removeprefix("v").split(".")] if _RELEASE.fullmatch(text) else []
     if not numbers or len(numbers) > RELEASE_NUMBERS_MAX:
         raise ConfigError(
-            f"{text[:60]!a} is not a release: it has 1 to {RELEASE_NUMBERS_MAX} numbers of at most 9 digits, with dots "
-            "between them, such as 1.10.2 or 20260731, so that a higher one is known to be newer"
+            f"{text[:60]!a} is not a release: it has 1 to {RELEASE_NUMBERS_MAX} numbers of at most 9 digits, "
+            "with dots between them, such as 1.10.2 or 20260731, so that a higher one is known to be newer"
         )
     while numbers and numbers[-1] == 0:
         numbers.pop()
