@@ -141,9 +141,9 @@ def timing_of(
 def _that_occurs(cron: Cron) -> Cron:
     if cron.next_after(datetime.now(UTC)) is None:
         raise OutOfBounds(
-            f"the cron expression {cron.text!a} never occurs in {cron.time_zone} within fifty years: a change "
-            "of daylight saving skips each of its times, or no date fits. Take another hour or day, or a fixed "
-            "time, which comes at the end of the hour that is skipped"
+            f"the cron expression {cron.text!a} never occurs in {cron.time_zone} within fifty years: a "
+            "change of daylight saving skips each of its times, or no date fits. Take another hour or day, "
+            "or a fixed time, which comes at the end of the hour that is skipped"
         )
     return cron
 
