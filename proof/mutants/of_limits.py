@@ -2,6 +2,7 @@
 
 from proof.mutants.mutant import Mutant, Patch, sql
 
+OTHERS = "tests/sql/test_gates_and_others.py"
 LIMITS = "tests/sql/test_limits.py"
 RACES = "tests/promises/test_14_limits.py"
 WORKER = "tests/worker/test_limits.py"
@@ -96,8 +97,32 @@ MUTANTS = (
     ),
     Mutant(
         "the longest line takes every slot", "G16", f"{LIMITS}::test_a_limit_in_total_lets_keys_take_turns",
-        (sql("admit_in_turn", "      order by rank, job.place", "      order by job.place"),
+        (sql("admit_in_turn", "      order by rank, g.turn", "      order by job.place"),
          sql("admit_in_turn", "ceil((wanted - given)::float8 / cardinality(gates))", "wanted - given"),),
+    ),
+    Mutant(
+        "the oldest key has each slot that is freed", "G16", f"{LIMITS}::test_keys_take_turns_for_each_slot_that_is_freed",
+        (sql("admit_in_turn", "      order by rank, g.turn", "      order by rank, job.place"),),
+    ),
+    Mutant(
+        "an expired job takes a slot", "G16", f"{OTHERS}::test_an_expired_job_takes_no_token",
+        (sql("admit_in_turn", "            and (job.expires_at is null or job.expires_at > moment)", "            and true"),),
+    ),
+    Mutant(
+        "a claim uses the parent from before its lock", "G16", f"{OTHERS}::test_a_claim_that_waited_for_a_new_parent_keeps_to_its_total",
+        (sql("admit", "    continue when own.parent is distinct from line.parent;\n", ""),),
+    ),
+    Mutant(
+        "jobs at gates do not fill a queue", "G13", f"{OTHERS}::test_a_full_queue_refuses_limited_jobs_too",
+        (sql("mark_full", "job.place is not null   -- due, and at its gate", "false"),),
+    ),
+    Mutant(
+        "a job is replaced by one with another limit key", "G16", f"{OTHERS}::test_a_job_is_not_replaced_by_one_with_another_limit_key",
+        (sql("replace_args", "    and (job.limit_id, job.gate) is not distinct from (replace_args.limit_id, replace_args.gate)\n  for no key update skip locked;\n  if not found", "  for no key update skip locked;\n  if not found"),),
+    ),
+    Mutant(
+        "jobs that move forget the keys that were named", "G16", f"{OTHERS}::test_a_job_whose_limit_key_was_named_keeps_it_when_its_task_moves",
+        (sql("moved_gate", "moved_gate.gate is distinct from faultline.gate_in(before, moved_gate.args)", "false"),),
     ),
     Mutant(
         "a parent counts its own jobs alone", "G16", f"{LIMITS}::test_a_parent_counts_the_jobs_of_its_children",
@@ -124,7 +149,7 @@ MUTANTS = (
     ),
     Mutant(
         "no round admits what no claim came for", "G16", "tests/watchdog/test_limits.py::test_a_round_admits_what_no_claim_came_for",
-        (Patch("watchdog/chores.py", '        await _alone("sweep_gates", sweep_gates(self.line))\n', ""),),
+        (Patch("watchdog/chores.py", '        moved += await _alone("sweep_gates", sweep_gates(self.line)) or 0\n', ""),),
     ),
     Mutant(
         "the end of a job does not wake its worker for the next of its key", "G16",

@@ -297,7 +297,7 @@ MUTANTS = (
     Mutant(
         "a job that is replayed gets another seed", "G6",
         f"{EFFECTS}::test_a_job_has_its_key_in_every_attempt_whichever_way_it_comes_back",
-        (sql("raise_dead", "raised.kept_columns", columns("kept_columns", "raised", key_seed=ANOTHER_SEED)),),
+        (sql("raise_dead", "raised.kept_columns", columns("kept_columns", "raised", key_seed=f"{ANOTHER_SEED} as key_seed")),),
     ),
     Mutant(
         "a seed is drawn by random(), which a session can set", "G6",

@@ -156,6 +156,20 @@ def test_a_rest_is_over_when_the_clock_was_set_back(store, clock, db):
     assert ids_of(claim_many(store)) == [job]
 
 
+def test_keys_take_turns_for_each_slot_that_is_freed(store):
+    """Slots come free one at a time: the key whose jobs are older must not have each of them."""
+    tie(store, Limit(total=1, key="tenant"))
+    put(store, *["long"] * 60)
+    short = put(store, *["short"] * 3)
+    order = []
+    for _ in range(45):
+        lease = claim_one(store)
+        order.append(lease.job_id)
+        store.run(calls.complete(lease, None))
+
+    assert set(short) <= set(order)
+
+
 def test_a_limit_in_total_lets_keys_take_turns(store):
     tie(store, Limit(total=4, key="tenant"))
     long = put(store, *["long"] * 50)

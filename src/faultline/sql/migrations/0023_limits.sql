@@ -36,7 +36,8 @@ create table faultline.task_limits (
   limit_id  int not null references faultline.limits (id),
   key_path  text[]
             constraint a_keys_path_has_1_to_8_parts check (key_path is null or cardinality(key_path) between 1 and 8),
-  moved     boolean not null default false   -- the jobs that the task had before have come under the limit
+  moved     boolean not null default false,  -- the jobs that the task had before have come under the limit
+  old_path  text[]                           -- where their key stood, while they move
 );
 
 -- The lanes in which jobs of a limit have been. A claim that finds none of its queues here does nothing for limits.

@@ -44,6 +44,9 @@ begin
       perform set_config('lock_timeout', patience, true);
     end if;
     return;
+  elsif cardinality(array_remove(limit_keys, null)) > 0 then
+    raise exception 'no task of these jobs has a limit, so a limit_key means nothing'
+      using errcode = 'LS005', hint = 'Name the limit too, as limit_name. Nothing was enqueued.';
   end if;
 
   return query

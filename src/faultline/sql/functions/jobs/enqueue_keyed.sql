@@ -54,7 +54,7 @@ begin
     before := ask.place;
     owner[ask.place] := faultline.take_key_by_rule(
       key_rule, enqueue_keyed.queue, named[ask.place], fresh[ask.place], enqueue_keyed.task, ask.args, due_at,
-      enqueue_keyed.key_for, moment, fresh);
+      enqueue_keyed.key_for, moment, fresh, enqueue_keyed.limit_id, gates[ask.place]);
     if owner[ask.place] is null then
       raise exception 'the key % in queue % already names a job of another task, or was given without a rule',
           quote_literal(named[ask.place]), enqueue_keyed.queue

@@ -2,7 +2,7 @@
 -- The request of such a key is the task alone: jobs of one key may differ in their args, and the rule says which args stay.
 create function faultline.take_key_by_rule(
   named_rule text, scope text, key faultline.key_name, job_id bigint, task text, args text, due_at timestamptz, key_for interval,
-  moment timestamptz, siblings bigint[])
+  moment timestamptz, siblings bigint[], limit_id int default null, gate bigint default null)
 returns bigint
 language plpgsql
 volatile
@@ -20,7 +20,8 @@ begin
       using errcode = 'LS005', hint = 'Give a delay: it begins again with each enqueue of the key.';
   end if;
   if rule in ('while_queued', 'replace', 'debounce') then
-    return faultline.take_queued(rule, scope, key, job_id, request, args, due_at, key_for, moment, siblings);
+    return faultline.take_queued(
+      rule, scope, key, job_id, request, args, due_at, key_for, moment, siblings, limit_id, gate);
   end if;
   return faultline.take_key_unless_other(
     scope, key, job_id, request, case when rule = 'while_unfinished' then interval '0' else key_for end, moment);

@@ -6,7 +6,7 @@
 -- These keys have a scope of their own. No verb of a worker looks at their rows, so none waits for a producer.
 create function faultline.take_queued(
   rule text, scope text, key faultline.key_name, job_id bigint, request bytea, args text, due_at timestamptz,
-  longest interval, moment timestamptz, siblings bigint[])
+  longest interval, moment timestamptz, siblings bigint[], limit_id int, gate bigint)
 returns bigint
 language plpgsql
 volatile
@@ -53,7 +53,9 @@ begin
       if found then
         return held.job_id;
       end if;
-    elsif faultline.replace_args(held.job_id, take_queued.args, case when rule = 'debounce' then due_at end, longest, moment) then
+    elsif faultline.replace_args(
+      held.job_id, take_queued.args, case when rule = 'debounce' then due_at end, longest, moment, take_queued.limit_id, take_queued.gate)
+    then
       return held.job_id;
     end if;
 

@@ -47,6 +47,8 @@ begin
     if line.limit_id is distinct from own.id then
       select * into own from faultline.limits as l where l.id = line.limit_id for no key update;
     end if;
+    -- Its parent is that of a snapshot from before the lock: with another one by now, the next claim does it.
+    continue when own.parent is distinct from line.parent;
 
     -- Each line may take its part of the room, and what the lines before it have left.
     moment := faultline.now();   -- after the locks: an earlier moment would fill the bucket twice
@@ -58,8 +60,8 @@ begin
       gates := faultline.waiting_gates(
         line.limit_id, line.lane, line.floor, greatest(wanted, 64), admit.freed, faultline.rests(own.rest_until));
       given := case when own.per_key = 1
-        then faultline.admit_first(own, line.lane, gates, wanted, known, except_tasks)
-        else faultline.admit_in_turn(own, line.lane, line.floor, gates, wanted, known, except_tasks) end;
+        then faultline.admit_first(own, line.lane, gates, wanted, moment, known, except_tasks)
+        else faultline.admit_in_turn(own, line.lane, line.floor, gates, wanted, moment, known, except_tasks) end;
       left_over := left_over - given;
     end if;
     perform faultline.charge(own, moment, given);

@@ -1,7 +1,7 @@
 -- Admit the first job of each of these gates, up to `wanted`, where no job of the gate is under way: strict order in each gate.
 -- The caller holds the lock of the limit. A first job that another session holds is not passed: its gate waits.
 create function faultline.admit_first(
-  own faultline.limits, lane int, gates bigint[], wanted int, known jsonb, except_tasks text[])
+  own faultline.limits, lane int, gates bigint[], wanted int, moment timestamptz, known jsonb, except_tasks text[])
 returns int
 language plpgsql
 volatile
@@ -19,6 +19,7 @@ begin
           select head.id
           from faultline.later as head
           where head.limit_id = own.id and head.lane = admit_first.lane and head.gate = g.gate and head.place is not null
+            and (head.expires_at is null or head.expires_at > moment)   -- one that is late is for `expire`
           order by head.place
           limit 1)
         and (known is null or known ? job.task)

@@ -1,7 +1,7 @@
 -- Admit up to `wanted` jobs of these gates, one of each gate before a second of any: the caller holds the lock of the limit.
 -- Of each gate only its part is read and locked, and those that have more are asked again for the rest.
 create function faultline.admit_in_turn(
-  own faultline.limits, lane int, wait_floor bigint, gates bigint[], wanted int, known jsonb, except_tasks text[])
+  own faultline.limits, lane int, wait_floor bigint, gates bigint[], wanted int, moment timestamptz, known jsonb, except_tasks text[])
 returns int
 language plpgsql
 volatile
@@ -17,7 +17,7 @@ begin
     -- One statement, so one snapshot: what is held is counted as of the moment at which jobs are picked, or fewer would be seen.
     with fit as materialized (
       select job.spot, job.id, job.rank, job.place
-      from unnest(gates) as g (gate)
+      from (select gate, random() as turn from unnest(gates) as gate) as g   -- by place, the oldest key would have each slot
       cross join lateral (
         select count(*) as many
         from (
@@ -35,6 +35,7 @@ begin
           from faultline.later as job
           where job.limit_id = own.id and job.lane = admit_in_turn.lane and job.gate = g.gate
             and job.place >= admit_in_turn.wait_floor and job.place is not null
+            and (job.expires_at is null or job.expires_at > moment)   -- one that is late is for `expire`
             and (known is null or known ? job.task)
             and (except_tasks is null or job.task <> all (except_tasks))
           order by job.place
@@ -42,7 +43,7 @@ begin
           for update skip locked
         ) as job
       ) as job
-      order by rank, job.place
+      order by rank, g.turn
       limit wanted - given
     ),
     taken as (

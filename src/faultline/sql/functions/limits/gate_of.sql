@@ -16,7 +16,8 @@ begin
           (select l.name from faultline.limits as l where l.id = known.limit_id)
         using errcode = 'LS005', hint = 'Give it in the args, or name limit_key. Nothing was enqueued.';
     end if;
-    named := found_key #>> '{}';
+    -- 1 and 1.0 are one key.
+    named := case jsonb_typeof(found_key) when 'number' then trim_scale((found_key #>> '{}')::numeric)::text else found_key #>> '{}' end;
   end if;
   if named is null and (select l.per_key is not null from faultline.limits as l where l.id = known.limit_id) then
     raise exception 'limit % counts per key, and this job names none',

@@ -25,7 +25,8 @@ begin
     perform setval('faultline.limits_used', 1);
     insert into faultline.task_limits as listed (task, limit_id, key_path) values (limit_task.task, known.id, limit_task.key_path)
     on conflict on constraint task_limits_pkey do update
-    set limit_id = excluded.limit_id, key_path = excluded.key_path, moved = false
+    set limit_id = excluded.limit_id, key_path = excluded.key_path, moved = false,
+        old_path = case when listed.moved then listed.key_path else listed.old_path end
     where (listed.limit_id, listed.key_path) is distinct from (excluded.limit_id, excluded.key_path);
     get diagnostics changed = row_count;
     if limit_task.queue is not null then

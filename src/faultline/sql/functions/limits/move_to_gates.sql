@@ -39,10 +39,10 @@ begin
   where known.limit_id is not null;
 
   with wrong as materialized (
-    select job.id, job.claim is null as free, faultline.gate_in(known, job.args) as gate
+    select job.id, job.claim is null as free, faultline.moved_gate(known, job.limit_id, job.gate, job.args) as gate
     from faultline.active as job
     where job.id > after and job.id <= upto and job.task = move_to_gates.task
-      and (job.limit_id, job.gate) is distinct from (known.limit_id, faultline.gate_in(known, job.args))
+      and (job.limit_id, job.gate) is distinct from (known.limit_id, faultline.moved_gate(known, job.limit_id, job.gate, job.args))
     for no key update skip locked
   ),
   running as (
@@ -61,7 +61,7 @@ begin
   gated as (
     insert into faultline.later (id, run_at, limit_id, gate, place, created_at, lane, max_attempts, task, lease_for, timeout, retry, args,
       trace, key_seed, token, attempt, crashes, crashes_alone, key, error, unknown_since, expires_at)
-    select freed.id, coalesce(freed.due_at, freed.created_at), known.limit_id, faultline.gate_in(known, freed.args), freed.id,
+    select freed.id, coalesce(freed.due_at, freed.created_at), known.limit_id, faultline.moved_gate(known, freed.limit_id, freed.gate, freed.args), freed.id,
       freed.created_at, freed.lane, freed.max_attempts, freed.task, freed.lease_for, freed.timeout, freed.retry, freed.args, freed.trace,
       freed.key_seed, freed.token, freed.attempt, freed.crashes, freed.crashes_alone, freed.key, freed.error, freed.unknown_since,
       freed.expires_at
@@ -73,10 +73,10 @@ begin
 
   -- Without a limit, one that waited at a gate is promoted at the next round.
   with wrong as materialized (
-    select job.id, faultline.gate_in(known, job.args) as gate
+    select job.id, faultline.moved_gate(known, job.limit_id, job.gate, job.args) as gate
     from faultline.later as job
     where job.id > after and job.id <= upto and job.task = move_to_gates.task
-      and (job.limit_id, job.gate) is distinct from (known.limit_id, faultline.gate_in(known, job.args))
+      and (job.limit_id, job.gate) is distinct from (known.limit_id, faultline.moved_gate(known, job.limit_id, job.gate, job.args))
     for update skip locked
   ),
   gated as (
@@ -92,9 +92,9 @@ begin
   moved := moved + more;
 
   update faultline.dead as job
-  set limit_id = known.limit_id, gate = faultline.gate_in(known, job.args)
+  set limit_id = known.limit_id, gate = faultline.moved_gate(known, job.limit_id, job.gate, job.args)
   where job.id > after and job.id <= upto and job.task = move_to_gates.task
-    and (job.limit_id, job.gate) is distinct from (known.limit_id, faultline.gate_in(known, job.args));
+    and (job.limit_id, job.gate) is distinct from (known.limit_id, faultline.moved_gate(known, job.limit_id, job.gate, job.args));
   get diagnostics more = row_count;
   moved := moved + more;
   if upto is null then

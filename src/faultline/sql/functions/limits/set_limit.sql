@@ -19,8 +19,15 @@ begin
   perform faultline.check_limit(name, per_key, total, rate, burst, on_retry, parent);
   asked := jsonb_build_object('per_key', per_key, 'total', total, 'rate', rate, 'burst', burst, 'on_retry', on_retry, 'parent', parent);
 
+  -- In the order in which a claim locks them: a parent before its children, else by id.
+  insert into faultline.limits (name) values (set_limit.name) on conflict do nothing;
+  perform from faultline.limits as l
+  where l.name in (set_limit.name, set_limit.parent)
+  order by coalesce(l.parent, l.id), l.parent is not null, l.id
+  for no key update;
+
   if set_limit.parent is not null then
-    select * into above from faultline.limits as l where l.name = set_limit.parent for no key update;
+    select * into above from faultline.limits as l where l.name = set_limit.parent;
     if above.id is null then
       raise exception 'there is no limit %, which was named as the parent', quote_literal(set_limit.parent)
         using errcode = 'LS005', hint = 'Make the parent first.';
@@ -30,8 +37,7 @@ begin
     end if;
   end if;
 
-  insert into faultline.limits (name) values (set_limit.name) on conflict do nothing;
-  select * into old from faultline.limits as l where l.name = set_limit.name for no key update;
+  select * into old from faultline.limits as l where l.name = set_limit.name;
   if set_limit.from_code and old.declared = asked then
     return false;
   end if;
@@ -50,7 +56,12 @@ begin
     update faultline.later as job set holds = null where job.limit_id = old.id and job.holds;
   end if;
 
-  for place in select distinct limited.queue from faultline.limited_lanes as limited where limited.limit_id = old.id loop
+  for place in
+    select distinct limited.queue
+    from faultline.limited_lanes as limited
+    join faultline.limits as l on l.id = limited.limit_id
+    where old.id in (l.id, l.parent)
+  loop
     perform faultline.wake(place.queue);   -- there may be room now
   end loop;
   perform faultline.note_act('set_limit', detail => jsonb_strip_nulls(asked || jsonb_build_object('name', set_limit.name)));

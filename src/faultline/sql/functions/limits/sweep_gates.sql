@@ -21,12 +21,16 @@ begin
     select distinct limited.queue
     from faultline.limited_lanes as limited
     join faultline.lanes as lane on lane.id = limited.lane
+    cross join lateral (select faultline.known_in(limited.queue, moment) as tasks) as served
     where not lane.paused
       and exists (
         select from faultline.later as job
         where job.limit_id = limited.limit_id and job.lane = limited.lane and job.place is not null)
       and not exists (
-        select from faultline.active as job where job.lane = lane.id and job.pos >= lane.floor and job.claim is null)
+        select
+        from faultline.active as job
+        where job.lane = lane.id and job.pos >= lane.floor and job.claim is null
+          and (served.tasks is null or served.tasks ? job.task))   -- one that no worker knows is left there
       and exists (
         select from faultline.workers as worker
         where worker.stopped_at is null and worker.queues @> array[limited.queue::text]

@@ -23,6 +23,16 @@ begin
           limit owner.max_depth
         ) as free
         where lane.queue = owner.name
+        union all
+        select
+        from faultline.limited_lanes as limited
+        cross join lateral (
+          select
+          from faultline.later as job
+          where job.limit_id = limited.limit_id and job.lane = limited.lane and job.place is not null   -- due, and at its gate
+          limit owner.max_depth
+        ) as free
+        where limited.queue = owner.name
         limit owner.max_depth
       ) as counted
     ) as due
