@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         "a bad cron text stops the schedules beside it", "G13",
         f"{RULES}::test_a_bad_cron_text_is_marked_and_others_go_on",
-        (Patch("watchdog/firings.py", '    except InputError as error:\n        return {**told, "error": str(error)}\n', ""),
+        (Patch("watchdog/firings.py", '    except Exception as error:\n        return {**told, "error": _reason(error)}\n', ""),
          Patch("watchdog/firings.py", "        after = due.moment if due.last_at is None else max(due.moment, due.last_at)\n", "        pass\n    finally:\n        after = due.moment if due.last_at is None else max(due.moment, due.last_at)\n")),
     ),
     Mutant(
@@ -115,5 +115,75 @@ MUTANTS = (
         "a wildcard runs in the first of two repeated hours alone", "G1",
         f"{CLOCKS}::test_a_wildcard_runs_whenever_the_wall_clock_fits",
         (Patch("schedules/cron.py", "wall_clock.next_fixed if self._is_fixed else", "wall_clock.next_fixed if True else"),),
+    ),
+    Mutant(
+        "a search for a time that never comes has no horizon", "G8",
+        f"{CLOCKS}::test_times_that_daylight_saving_always_skips_are_looked_for_up_to_a_horizon",
+        (Patch("schedules/wall_clock.py", "        if moment > end:\n            return None\n", ""),),
+    ),
+    Mutant(
+        "an expression that never occurs is taken", "G13",
+        f"{CLOCKS}::test_times_that_daylight_saving_always_skips_are_looked_for_up_to_a_horizon",
+        (Patch("schedules/timing.py", "    if cron.next_after(datetime.now(UTC)) is None:\n", "    if False:\n"),),
+    ),
+    Mutant(
+        "only what is refused by name is noted on its schedule", "G13",
+        f"{CHORE}::test_what_cannot_be_computed_stops_no_other_schedule",
+        (Patch("watchdog/firings.py", "    except Exception as error:  # whatever", "    except InputError as error:  # whatever"),),
+        red_by=("OverflowError",),
+    ),
+    Mutant(
+        "next times are computed before what is due is fired", "G8",
+        f"{CHORE}::test_what_is_due_is_fired_before_next_times_are_computed",
+        (Patch("watchdog/scheduling.py", "            fired = await self._fire(ready) if ready else 0  # first", "            if uncomputed:\n                await self._compute(uncomputed[:COMPUTED])\n            fired = await self._fire(ready) if ready else 0  # first"),),
+    ),
+    Mutant(
+        "a turn computes without a bound", "G8",
+        f"{CHORE}::test_a_turn_computes_a_bounded_batch_without_suggestions",
+        (Patch("watchdog/scheduling.py", "self._compute(uncomputed[:COMPUTED])", "self._compute(uncomputed)"),),
+    ),
+    Mutant(
+        "a watchdog looks for suggestions", "G8",
+        f"{CHORE}::test_a_turn_computes_a_bounded_batch_without_suggestions",
+        (Patch("watchdog/firings.py", "        known_zone(due.time_zone or", "        str(due.time_zone or"),),
+    ),
+    Mutant(
+        "an unknown zone is looked for each time", "G8",
+        f"{CLOCKS}::test_a_zone_that_is_not_known_is_looked_for_once",
+        (Patch("schedules/zones.py", "@lru_cache(maxsize=4096)\n", ""),),
+    ),
+    Mutant(
+        "skipped occurrences push a running job out of the last twenty", "G1",
+        f"{RULES}::test_a_job_that_runs_for_more_than_twenty_periods_is_not_overlapped",
+        (sql("unfinished_jobs", " and noted.job_id is not null", ""),),
+    ),
+    Mutant(
+        "any role syncs the schedules of any app", "G13",
+        f"{SYNC}::test_an_app_belongs_to_the_first_role_that_syncs_it",
+        (sql("sync_schedules", "  if not faultline.is_operator(session_user) then", "  if false then"),),
+    ),
+    Mutant(
+        "a release has numbers without a bound", "G13",
+        f"{RULES}::test_sql_about_schedules_is_refused_by_name",
+        (sql("sync_schedules", "     or not (0 <= all (release) and 999999999 >= all (release)) then", "  then"),),
+        red_by=("CheckViolation",),
+    ),
+    Mutant(
+        "a backfill takes any moment", "G13",
+        f"{RULES}::test_sql_about_schedules_is_refused_by_name",
+        (sql("backfill", "::timestamptz::faultline.moment::timestamptz", "::timestamptz"),),
+        red_by=("WrongState", "RaiseException"),
+    ),
+    Mutant(
+        "a range begins at the edge of time", "G13",
+        f"{CLOCKS}::test_a_range_at_the_edge_of_time_is_refused_by_name",
+        (Patch("schedules/ranges.py", "            check_run_at(moment, name)\n", "            pass\n"),),
+        red_by=("OverflowError",),
+    ),
+    Mutant(
+        "two triggers in one microsecond share an occurrence", "G1",
+        f"{RULES}::test_two_triggers_in_one_microsecond_have_a_job_each",
+        (sql("trigger_schedule", "array[free]", "array[moment]"),),
+        red_by=("NoDataFound",),
     ),
 )  # fmt: skip

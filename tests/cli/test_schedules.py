@@ -60,6 +60,8 @@ def test_a_backfill_is_previewed_and_done_once(on, ask):
     assert "0 jobs enqueued, 5 had one already" in on("schedules", "backfill", "h", *since, "--yes").stdout
     wide = on("schedules", "backfill", "h", "--since", "2020-01-01T00:00Z", "--yes")
     assert (wide.exit_code, "at most 1,000 jobs" in wide.stderr) == (USAGE, True)
+    edge = on("schedules", "backfill", "h", "--since", "0001-01-01T00:00+14:00", "--yes")
+    assert (edge.exit_code, "2000 to 2199" in edge.stderr) == (USAGE, True), edge.stderr
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,8 @@ def test_a_backfill_is_previewed_and_done_once(on, ask):
     [
         (["set", "a", "--task", "t", "--cron", "0 25 * * *"], "0 25 * * *\n      ^^\nfaultline: the hour of"),
         (["set", "a", "--task", "t", "--cron", "0 3 30 2 *"], "never occurs"),
+        (["set", "a", "--task", "t", "--cron", "* 2 * 3 7L", "--tz", "Europe/Berlin"], "never occurs"),
+        (["next", "--cron", "* 2 * 3 7L", "--tz", "Europe/Berlin"], "never occurs"),
         (["set", "a", "--task", "t", "--cron", "0 3 * * *", "--tz", "Berlin"], "did you mean Europe/Berlin"),
         (["set", "a", "--task", "t"], "--cron, --every or --at"),
         (["set", "a", "--task", "t", "--every", "5m", "--cron", "@daily"], "--cron, --every or --at"),

@@ -145,6 +145,7 @@ def test_a_mistyped_name_is_told_with_the_near_ones(app):
     [
         ("0 25 * * *", {}, OutOfBounds, r"hour goes from 0 to 23\n    0 25 \* \* \*\n      \^\^"),
         ("0 0 30 2 *", {}, OutOfBounds, "never occurs"),
+        ("* 2 * 3 7L", {"tz": "Europe/Berlin"}, OutOfBounds, "never occurs in Europe/Berlin"),
         ("0 3 * *", {}, OutOfBounds, "has 4"),
         ("@dayly", {}, OutOfBounds, "did you mean @daily"),
         ("0 3 * * *", {"tz": "Berlin"}, OutOfBounds, "did you mean Europe/Berlin"),
@@ -184,7 +185,7 @@ def test_a_schedule_stands_above_the_task_and_its_name_is_its_own():
 def test_a_release_has_numbers_and_its_app_a_name(monkeypatch, database):
     assert release_numbers("v1.10.0") > release_numbers("1.9.9") > release_numbers(1) > release_numbers(None)
     assert release_numbers("1.0.0") == release_numbers(1)
-    for wrong in ("abc", "1.2-rc1", "", 1.5, True, "1." * 9, -1):
+    for wrong in ("abc", "1.2-rc1", "", 1.5, True, "1." * 9, -1, 10**9, "1.1000000000"):
         with pytest.raises(ConfigError):
             Faultline("dbname=nowhere", name="shop", release=wrong)  # type: ignore[arg-type]
     with pytest.raises(BadName):

@@ -62,6 +62,25 @@ def test_a_backfill_is_previewed_and_done_with_the_count_confirmed(admin, name):
     assert admin.post(f"{SCHEDULES}/{name}/backfill", json={**wish, "confirm": 0}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "since", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
+)
+@pytest.mark.parametrize("end", ["since", "until"])
+def test_a_backfill_from_the_edge_of_time_is_refused_by_name(admin, name, since, end):
+    wish = {"since": "2026-07-01T00:00:00Z", end: since}
+    for path, more in (("backfill/preview", {}), ("backfill", {"confirm": 0})):
+        answer = admin.post(f"{SCHEDULES}/{name}/{path}", json={**wish, **more})
+        assert (answer.status_code, "2000 to 2199" in answer.text) == (422, True), answer.text
+
+
+def test_a_stored_expression_that_never_occurs_has_no_next_times(admin, store, queue):
+    """SQL takes any text: a watchdog judges it."""
+    never = {"name": f"never-{queue}", "task": "report", "queue": queue}
+    store.run(calls.set_schedule({**never, "cron": "* 2 * 3 7L", "time_zone": "Europe/Berlin"}))
+    told = admin.get(f"{SCHEDULES}/never-{queue}/next")
+    assert (told.status_code, told.json()) == (200, [])
+
+
 def test_a_key_for_other_queues_sees_no_schedule_of_this_one(service, admin, name, queue):
     other = service.client(service.key("read", "operate", "enqueue", queues=["elsewhere"]))
     assert name not in {one["name"] for one in other.get(SCHEDULES).json()}
@@ -83,6 +102,7 @@ def test_a_key_for_other_queues_sees_no_schedule_of_this_one(service, admin, nam
     [
         ({"cron": "0 25 * * *"}, "wrong at '25'"),
         ({"cron": "0 0 30 2 *"}, "never occurs"),
+        ({"cron": "* 2 * 3 7L", "time_zone": "Europe/Berlin"}, "never occurs in Europe/Berlin"),
         ({"cron": "@daily", "time_zone": "Berlin"}, "did you mean Europe/Berlin"),
         ({}, "one of cron, every_seconds and at"),
         ({"cron": "@daily", "every_seconds": 5}, "one of cron, every_seconds and at"),

@@ -1,12 +1,15 @@
 """Case T5: times on the wall clock over changes of daylight saving, against a slow reference."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from faultline.schedules import Cron
+from faultline.errors import OutOfBounds
+from faultline.schedules import Cron, timing_of, zones
+from faultline.schedules.ranges import past_times
 from tests.schedules.reference import FIXED, WILD, ZONES, changes, fixed, wildcards
 
 DAY = timedelta(days=1)
@@ -91,3 +94,52 @@ def test_seconds_first():
         found("*/20 0 3 * * *", "UTC", datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC))
     )
     assert [moment.second for moment in islice(times, 4)] == [0, 20, 40]
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone"),
+    [("* 2 * 3 7L", "Europe/Berlin"), ("*/15 2 * 3 SUN#2", "America/New_York")],
+)
+def test_times_that_daylight_saving_always_skips_are_looked_for_up_to_a_horizon(
+    expression, zone, monkeypatch
+):
+    walked = []
+    walk = Cron._next_wall
+    monkeypatch.setattr(Cron, "_next_wall", lambda cron, wall: walked.append(wall) or walk(cron, wall))
+    assert Cron(expression, zone).next_after(datetime(2026, 11, 20, tzinfo=UTC)) is None
+    assert len(walked) < 1_000
+
+    with pytest.raises(OutOfBounds, match="never occurs"):
+        timing_of(expression, zone)
+    with pytest.raises(OutOfBounds, match="never occurs"):
+        timing_of(Cron(expression, zone))
+
+
+def test_after_the_end_of_the_calendar_there_is_no_next_time():
+    assert Cron("* * * * *", "Europe/Berlin").next_after(datetime.max.replace(tzinfo=UTC)) is None
+
+
+@pytest.mark.parametrize(
+    "since", [datetime.min.replace(tzinfo=UTC), datetime.min.replace(tzinfo=timezone(timedelta(hours=14))),
+              datetime.max.replace(tzinfo=timezone(timedelta(hours=-14)))],
+)  # fmt: skip
+@pytest.mark.parametrize("end", ["since", "until"])
+def test_a_range_at_the_edge_of_time_is_refused_by_name(since, end):
+    now = datetime(2026, 11, 20, tzinfo=UTC)
+    schedule = SimpleNamespace(name="tick", timing=Cron("0 * * * *"), moment=now, next_at=None)
+    with pytest.raises(OutOfBounds, match=f"{end} lies in the years 2000 to 2199"):
+        past_times(schedule, **{"since": now, end: since})
+
+
+def test_a_zone_that_is_not_known_is_looked_for_once(monkeypatch):
+    looked = []
+
+    def missing(name):
+        looked.append(name)
+        raise LookupError
+
+    monkeypatch.setattr(zones, "ZoneInfo", missing)
+    for _ in range(3):
+        with pytest.raises(OutOfBounds, match="there is no time zone 'Mars/Olympus'"):
+            zones.known_zone("Mars/Olympus")
+    assert looked == ["Mars/Olympus"]

@@ -1,9 +1,13 @@
 """Schedules in code, by release: a lower one changes nothing, and what the newest lacks is paused in time."""
 
+import secrets
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
+from psycopg.types.json import Jsonb
 
 from faultline.store import calls
 from tests.support import worker_named
@@ -107,3 +111,36 @@ def test_bad_names_and_releases_are_refused(store, release, app):
 
     with pytest.raises(FaultlineError):
         sync(store, release, TICK, app=app)
+
+
+@pytest.fixture
+def logins(database, db):
+    """Two roles that may sync and no more."""
+    names = [f"sync_{secrets.token_hex(4)}" for _ in range(2)]
+    for name in names:
+        db.execute(f"create role {name} login")
+        db.execute(f"grant usage on schema faultline to {name}")
+        db.execute(f"grant execute on function faultline.sync_schedules to {name}")
+    yield names
+    for name in names:
+        db.execute(f"drop owned by {name}")
+        db.execute(f"drop role {name}")
+
+
+def test_an_app_belongs_to_the_first_role_that_syncs_it(database, store, db, logins):
+    def sync_as(login, release):
+        with psycopg.connect(make_conninfo(database, user=login)) as conn:
+            found = conn.execute(
+                "select state from faultline.sync_schedules('shop', %s, %s)", [release, Jsonb([TICK])]
+            )
+            return [state for (state,) in found]
+
+    first, other = logins
+    sync(store, [1], TICK)  # an operator takes nothing
+    assert sync_as(first, [1]) == ["same"]
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="nothing was changed"):
+        sync_as(other, [999999999])
+    assert sync_as(first, [2]) == ["changed"]
+    assert sync(store, [3], TICK) == {"tick": "changed"}
+    db.execute(f"grant {first} to {other}")
+    assert sync_as(other, [4]) == ["changed"]

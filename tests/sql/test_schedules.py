@@ -372,3 +372,50 @@ def test_doctor_and_metrics_know_what_fails_and_what_is_late(store, clock, db):
     figures = {(one.name, *one.labels): one.value for one in store.run(calls.metrics())}
     assert (figures["schedules", "failing"], figures["schedules", "active"]) == (1, 1)
     assert 119 < figures["schedule_late_seconds",] < 125
+
+
+def test_a_job_that_runs_for_more_than_twenty_periods_is_not_overlapped(store, clock):
+    """What it lets skip does not push it out of the last twenty."""
+    set_schedule(store, every="1 minute", overlap="skip")
+    clock.advance(seconds=60)
+    tick(store)
+    claim_one(store, lease=timedelta(days=1))
+    for _ in range(22):
+        clock.advance(seconds=60)
+        tick(store)
+    assert len([one for one in history(store) if one.job_id is not None]) == 1
+
+
+def test_two_triggers_in_one_microsecond_have_a_job_each(store, clock, db):
+    set_schedule(store)
+    db.execute(
+        "create or replace function faultline.now() returns timestamptz language sql as "
+        "$$ select '2030-01-01 00:00+00'::timestamptz $$"
+    )
+    made = [store.run(calls.trigger_schedule("tick")) for _ in range(3)]
+    assert len({job_id for job_id, _, _ in made}) == 3
+    assert [(at - made[0][2]) // timedelta(microseconds=1) for _, _, at in made] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from faultline.backfill('tick', 1, '{}')",
+        "select * from faultline.backfill('tick', 1, null)",
+        "select * from faultline.backfill('tick', 1, '[\"x\"]')",
+        "select * from faultline.backfill('tick', 1, '[\"-infinity\"]')",
+        "select * from faultline.backfill('tick', 1, '[\"1999-12-31T23:59Z\"]')",
+        "select * from faultline.set_schedule('s2', 't', null, every => '1 minute')",
+        "select * from faultline.sync_schedules(null, '{1}', '[]')",
+        "select * from faultline.sync_schedules('a', '{{1},{2}}', '[]')",
+        "select * from faultline.sync_schedules('a', '{1,2,3,4,5,6,7,8,9}', '[]')",
+        "select * from faultline.sync_schedules('a', '{1000000000}', '[]')",
+        "select * from faultline.sync_schedules('a', '{-1}', '[]')",
+        "select * from faultline.sync_schedules('a', '{1,null}', '[]')",
+    ],
+)
+def test_sql_about_schedules_is_refused_by_name(store, db, sql):
+    set_schedule(store)
+    with pytest.raises(psycopg.Error) as refused:
+        db.execute(sql)
+    assert refused.value.sqlstate == "LS005", refused.value

@@ -8,7 +8,8 @@ import pytest
 
 from faultline.store import calls
 from faultline.store.session import DbSession
-from faultline.watchdog.scheduling import BATCH, Scheduling
+from faultline.watchdog.firings import timing_of_row
+from faultline.watchdog.scheduling import BATCH, COMPUTED, Scheduling
 from tests.watchdog.test_announcing import alone, heard, listener  # noqa: F401
 
 TICK = timedelta(seconds=1)
@@ -115,3 +116,57 @@ def test_a_time_whose_zone_is_gone_is_fired_unless_it_was_missed(policy, databas
     turn(database)
     jobs = {"skip": 0, "once": 1}[policy]
     assert db.execute("select count(*) from faultline.active").fetchone() == (jobs,)
+
+
+def test_what_cannot_be_computed_stops_no_other_schedule(database, db, monkeypatch):
+    """Whatever is raised, it is noted in the schedule's own row."""
+
+    def broken(due):
+        if due.name in ("s1", "s2"):
+            raise OverflowError("date value out of range")
+        return timing_of_row(due)
+
+    monkeypatch.setattr("faultline.watchdog.firings.timing_of_row", broken)
+    set_many(db, 3)
+    db.execute("update faultline.schedules set next_at = null where name = 's1'")
+    turn(database)
+    assert db.execute(
+        "select name, error from faultline.schedules where error is not null order by name"
+    ).fetchall() == [
+        (name, "its next time cannot be computed: OverflowError: date value out of range")
+        for name in ("s1", "s2")
+    ]
+    assert db.execute("select schedule from faultline.occurrences order by 1").fetchall() == [
+        ("s2",),
+        ("s3",),
+    ]
+
+
+def test_what_is_due_is_fired_before_next_times_are_computed(database, db, monkeypatch):
+    set_many(db, 2)
+    db.execute("update faultline.schedules set next_at = null where name = 's1'")
+
+    async def broken(chore, uncomputed):
+        raise RuntimeError("computing fails as a whole")
+
+    monkeypatch.setattr(Scheduling, "_compute", broken)
+    with pytest.raises(RuntimeError):
+        turn(database)
+    assert db.execute("select schedule from faultline.occurrences").fetchall() == [("s2",)]
+
+
+def test_a_turn_computes_a_bounded_batch_without_suggestions(database, db, monkeypatch):
+    def no_hint(name):
+        raise AssertionError("a suggestion is for people")
+
+    monkeypatch.setattr("faultline.schedules.zones._hint", no_hint)
+    set_many(db, COMPUTED + 5)
+    db.execute(
+        "update faultline.schedules set next_at = null, every = null, cron = '* * * * *', "
+        "time_zone = 'Mars/' || name"
+    )
+    turn(database)
+    seen = "select count(*) from faultline.schedules where error like 'there is no time zone%'"
+    assert db.execute(seen).fetchone() == (COMPUTED,)
+    turn(database)
+    assert db.execute(seen).fetchone() == (COMPUTED + 5,)

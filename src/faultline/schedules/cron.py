@@ -63,7 +63,12 @@ class Cron:
 
     def next_after(self, moment: datetime) -> datetime | None:
         """The first time after a moment, in UTC; None when there is none within fifty years."""
-        after = moment.astimezone(UTC).replace(microsecond=0)
+        try:
+            return self._search(moment.astimezone(UTC).replace(microsecond=0))
+        except OverflowError:  # the calendar of Python ends with the year 9999
+            return None
+
+    def _search(self, after: datetime) -> datetime | None:
         if self._zone is UTC:
             found = self._next_wall(after.replace(tzinfo=None))
             return None if found is None else found.replace(tzinfo=UTC)

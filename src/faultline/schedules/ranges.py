@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Final
 
+from faultline.bounds import check_run_at
 from faultline.errors import OutOfBounds
 from faultline.schedules.schedule_info import ScheduleInfo
 from faultline.schedules.timing import Timing
@@ -43,8 +44,8 @@ def coming_times(schedule: ScheduleInfo, count: int) -> list[datetime]:
 def past_times(schedule: ScheduleInfo, since: datetime, until: datetime | None = None) -> list[datetime]:
     """The times of a backfill: from `since` until before `until`, as far as they have passed."""
     for name, moment in ("since", since), ("until", until):
-        if moment is not None and (not isinstance(moment, datetime) or moment.utcoffset() is None):
-            raise OutOfBounds(f"{name} is a datetime with a time zone; got {moment!r:.60}")
+        if moment is not None:
+            check_run_at(moment, name)
     end = min(filter(None, (schedule.moment, schedule.next_at, until)))
     found: list[datetime] = []
     following = schedule.timing.next_after(since - _MICROSECOND)

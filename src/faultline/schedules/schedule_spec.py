@@ -20,7 +20,7 @@ Overlap = Literal["allow", "skip", "cancel"]
 
 JITTER_MAX: Final = timedelta(days=1)
 RELEASE_NUMBERS_MAX: Final = 8
-_RELEASE: Final = re.compile(r"v?\d{1,18}(\.\d{1,18})*", re.ASCII)
+_RELEASE: Final = re.compile(r"v?\d{1,9}(\.\d{1,9})*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +122,8 @@ def release_numbers(release: str | int | None) -> list[int]:
     numbers = [int(part) for part in text.removeprefix("v").split(".")] if _RELEASE.fullmatch(text) else []
     if not numbers or len(numbers) > RELEASE_NUMBERS_MAX:
         raise ConfigError(
-            f"{text[:60]!a} is not a release: it has 1 to {RELEASE_NUMBERS_MAX} numbers with dots between "
-            "them, such as 1.10.2 or 20260731, so that a higher one is known to be newer"
+            f"{text[:60]!a} is not a release: it has 1 to {RELEASE_NUMBERS_MAX} numbers of at most 9 digits, "
+            "with dots between them, such as 1.10.2 or 20260731, so that a higher one is known to be newer"
         )
     while numbers and numbers[-1] == 0:
         numbers.pop()

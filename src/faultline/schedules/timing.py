@@ -124,16 +124,28 @@ def timing_of(
     Cron(text='@daily', time_zone='Asia/Tokyo')
     """
     if isinstance(when, str):
-        return Cron(when, "UTC" if tz is None else tz)
+        return _that_occurs(Cron(when, "UTC" if tz is None else tz))
     if tz is not None:
         raise InputError("a time zone goes with a cron expression; periods and moments need none")
-    if isinstance(when, Cron | Every | At):
+    if isinstance(when, Cron):
+        return _that_occurs(when)
+    if isinstance(when, Every | At):
         return when
     if isinstance(when, timedelta):
         return Every(when)
     if isinstance(when, datetime):
         return At(when)
     raise InputError(f'a schedule is "0 3 * * *", every(minutes=5) or at(moment); got {when!r:.60}')
+
+
+def _that_occurs(cron: Cron) -> Cron:
+    if cron.next_after(datetime.now(UTC)) is None:
+        raise OutOfBounds(
+            f"the cron expression {cron.text!a} never occurs in {cron.time_zone} within fifty years: a "
+            "change of daylight saving skips each of its times, or no date fits. Take another hour or day, "
+            "or a fixed time, which comes at the end of the hour that is skipped"
+        )
+    return cron
 
 
 def timing_from(

@@ -8,6 +8,9 @@ SECOND: Final = timedelta(seconds=1)
 AHEAD: Final = timedelta(days=2)
 """No zone changes its offset twice within so long, and no change is over a day."""
 
+HORIZON: Final = timedelta(days=50 * 366)
+"""How far a search goes: a leap day on a given weekday comes again within 40 years."""
+
 Walk = Callable[[datetime], datetime | None]
 """The first wall-clock time that fits, after a given one; both are naive."""
 
@@ -29,7 +32,9 @@ def next_repeated(walk: Walk, after: datetime, zone: tzinfo) -> datetime | None:
     """The next moment of times with a wildcard: skipped ones do not come, and repeated ones come twice.
 
     Between two changes of the offset, wall clock and UTC go together: one such stretch is searched at a time.
+    None when there is none up to the horizon: each of its times may lie in the hour that a change skips.
     """
+    end = after + HORIZON
     start, wall = after, _wall(after, zone)
     while True:
         offset = _offset(start, zone)
@@ -38,6 +43,8 @@ def next_repeated(walk: Walk, after: datetime, zone: tzinfo) -> datetime | None:
         if found is None:
             return None
         moment = (found - offset).replace(tzinfo=UTC)
+        if moment > end:
+            return None
         if moment < (change or start + AHEAD):
             return moment
         if change is not None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from faultline.errors import InputError
 from faultline.schedules import Cron, Timing, timing_from
+from faultline.schedules.zones import known_zone
 from faultline.store.rows import DueSchedule
 
 MISSED_AFTER: Final = timedelta(minutes=1)
@@ -29,10 +30,10 @@ def firing_of(due: DueSchedule) -> dict[str, Any]:
         timing = timing_of_row(due)
         late, first = _missed(due.next_at, due.moment, due.missed, timing)
         on_time, following = _due_by(due.moment, first, timing)
-    except InputError as error:
+    except Exception as error:  # whatever is wrong with one schedule stays with it
         was_missed = due.next_at < due.moment - MISSED_AFTER and due.missed == "skip"
         late, on_time, following = [], [] if was_missed else [due.next_at], None
-        told["error"] = str(error)
+        told["error"] = _reason(error)
     return {
         **told,
         "late": [at.isoformat() for at in late],
@@ -48,14 +49,21 @@ def next_of(due: DueSchedule) -> dict[str, Any]:
     try:
         after = due.moment if due.last_at is None else max(due.moment, due.last_at)
         following = timing_of_row(due).next_after(after)
-    except InputError as error:
-        return {**told, "error": str(error)}
+    except Exception as error:
+        return {**told, "error": _reason(error)}
     return {**told, "next": None if following is None else following.isoformat(), "ended": following is None}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return str(error)
+    return f"its next time cannot be computed: {type(error).__name__}: {error}"
 
 
 def timing_of_row(due: DueSchedule) -> Timing:
     """The times of a row; raises OutOfBounds for a text that is no cron expression, or no time zone."""
     if due.cron is not None:
+        known_zone(due.time_zone or "UTC")  # refused without a suggestion: those are for people who type
         return _cron(due.cron, due.time_zone or "UTC")
     return timing_from(None, None, due.every, due.at, due.starts_at)
 

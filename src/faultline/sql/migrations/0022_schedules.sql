@@ -11,7 +11,8 @@ create domain faultline.app_name as text
 
 -- The numbers of 1.10.2, compared one by one: 1.9 is lower than 1.10. Empty: no release was named, which is lower than every other.
 create domain faultline.release_numbers as bigint[]
-  constraint a_release_has_at_most_8_numbers check (cardinality(value) <= 8 and array_position(value, null) is null);
+  constraint a_release_has_at_most_8_numbers check (cardinality(value) <= 8 and array_position(value, null) is null)
+  constraint a_release_number_goes_from_0_to_999999999 check (0 <= all (value) and 999999999 >= all (value));
 
 create domain faultline.period as interval
   constraint a_period_is_from_1_second_to_366_days
@@ -88,6 +89,7 @@ create table faultline.occurrences (
   constraint an_occurrence_is_enqueued_once primary key (schedule, at)
 );
 
+create index occurrences_enqueued on faultline.occurrences (schedule, at) where job_id is not null;
 create index occurrences_job on faultline.occurrences (job_id) where job_id is not null;
 create index occurrences_decided on faultline.occurrences (decided_at);
 
@@ -95,7 +97,8 @@ create index occurrences_decided on faultline.occurrences (decided_at);
 create table faultline.app_releases (
   app        faultline.app_name primary key,
   release    faultline.release_numbers not null,
-  synced_at  timestamptz not null
+  synced_at  timestamptz not null,
+  login      text                            -- the role that syncs it: the first that was no operator; null: none yet
 );
 
 -- Apart from `workers`, whose rows change with each heartbeat.

@@ -14,11 +14,21 @@ declare
   made    bigint[];
   asked   timestamptz[];
 begin
+  if jsonb_typeof(occurrences) is distinct from 'array' then
+    raise exception 'the occurrences of a backfill are an array of times; nothing was enqueued' using errcode = 'LS005';
+  end if;
   if jsonb_array_length(occurrences) > 1000 then
     raise exception 'a backfill makes at most 1000 jobs at once; this one has % occurrences', jsonb_array_length(occurrences)
       using errcode = 'LS005', hint = 'Take a shorter range, and then the next.';
   end if;
-  asked := array(select distinct given.at::timestamptz from jsonb_array_elements_text(occurrences) as given (at) order by 1);
+  begin
+    asked := array(
+      select distinct given.at::timestamptz::faultline.moment::timestamptz
+      from jsonb_array_elements_text(occurrences) as given (at) order by 1);
+  exception when data_exception or check_violation then
+    raise exception 'an occurrence of a backfill is a time in the years 2000 to 2199; nothing was enqueued: %', sqlerrm
+      using errcode = 'LS005';
+  end;
   perform faultline.be_durable();
   perform faultline.check_server();
   held := faultline.lock_schedule(backfill.name);

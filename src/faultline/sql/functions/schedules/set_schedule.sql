@@ -34,6 +34,10 @@ declare
 begin
   perform faultline.be_durable();
   perform faultline.check_server();
+  if set_schedule.args is null then
+    raise exception 'the args of a schedule are an object; nothing was written'
+      using errcode = 'LS005', hint = 'Leave them out for none.';
+  end if;
   select row.app into owner from faultline.schedules as row where row.name = set_schedule.name;
   if owner is not null then
     raise exception 'schedule % comes from the code of app %; nothing was changed', set_schedule.name, owner

@@ -1,4 +1,5 @@
--- The jobs of a schedule that have not ended, among those of its last twenty occurrences.
+-- The jobs of a schedule that have not ended, among the last twenty that it enqueued: skipped occurrences have none,
+-- and would push a long job out.
 create function faultline.unfinished_jobs(schedule text)
 returns bigint[]
 language sql
@@ -8,7 +9,7 @@ as $$
   from (
     select noted.job_id
     from faultline.occurrences as noted
-    where noted.schedule = unfinished_jobs.schedule
+    where noted.schedule = unfinished_jobs.schedule and noted.job_id is not null
     order by noted.at desc
     limit 20
   ) as last
