@@ -17,7 +17,7 @@ declare
   spec     jsonb;
   wanted   faultline.schedules;
   owner    text;
-  login    text;
+  syncer   text;   -- the role that the app belongs to
 begin
   if jsonb_typeof(specs) is distinct from 'array' or jsonb_array_length(specs) > 10000 then
     raise exception 'an app has at most 10000 schedules in its code, as an array' using errcode = 'LS005';
@@ -34,15 +34,15 @@ begin
   perform faultline.check_server();
   -- Two releases that start together take turns here, and the lower one then changes nothing.
   insert into faultline.app_releases (app, release, synced_at) values (sync_schedules.app, ours, moment) on conflict do nothing;
-  select known.release, known.login into highest, login from faultline.app_releases as known where known.app = sync_schedules.app for no key update;
+  select known.release, known.login into highest, syncer from faultline.app_releases as known where known.app = sync_schedules.app for no key update;
   if not faultline.is_operator(session_user) then
-    if exists (select from pg_roles as first where first.rolname = login and not pg_has_role(session_user, first.oid, 'member')) then
+    if exists (select from pg_roles as first where first.rolname = syncer and not pg_has_role(session_user, first.oid, 'member')) then
       raise exception 'the schedules of app % are synced by role %, and % is no member of it; nothing was changed',
-        sync_schedules.app, login, session_user
-        using errcode = '42501', hint = format('Name the app otherwise, or have an operator: grant %I to %I.', login, session_user);
+        sync_schedules.app, syncer, session_user
+        using errcode = '42501', hint = format('Name the app otherwise, or have an operator: grant %I to %I.', syncer, session_user);
     end if;
-    if login is null or not exists (select from pg_roles as first where first.rolname = login) then
-      update faultline.app_releases as known set login = session_user where known.app = sync_schedules.app;
+    if syncer is null or not exists (select from pg_roles as first where first.rolname = syncer) then
+      syncer := session_user;
     end if;
   end if;
   insert into faultline.worker_releases as known (worker, app, release)
@@ -52,7 +52,7 @@ begin
     return query select null::text, 'older', array_to_string(highest, '.');
     return;
   end if;
-  update faultline.app_releases as known set release = ours, synced_at = moment where known.app = sync_schedules.app;
+  update faultline.app_releases as known set release = ours, synced_at = moment, login = syncer where known.app = sync_schedules.app;
 
   -- In the order of the names, so that two apps that start together do not deadlock.
   for spec in select given.value from jsonb_array_elements(specs) as given (value) order by given.value ->> 'name' loop
