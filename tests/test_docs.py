@@ -26,7 +26,7 @@ HELPERS = {
     "aged",
     "worker_seen",
     "admit_first", "admit_in_turn", "charge", "check_limit", "enqueue_each_limited", "filled_at",
-    "moved_gate", "rests", "rest_gates",
+    "is_operator", "moved_gate", "rests", "rest_gates",
     "first_held", "first_waiting", "gate_in", "gate_of", "gates_of", "has_limited_kind",
     "holds_gate", "known_in", "leave_gates", "limit_figures", "limit_of",
     "list_lane", "next_token", "place_at_gate",
