@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 from types import SimpleNamespace
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -105,7 +106,12 @@ def test_times_that_daylight_saving_always_skips_are_looked_for_up_to_a_horizon(
 ):
     walked = []
     walk = Cron._next_wall
-    monkeypatch.setattr(Cron, "_next_wall", lambda cron, wall: walked.append(wall) or walk(cron, wall))
+
+    def counted(cron, wall):
+        walked.append(wall)
+        return walk(cron, wall)
+
+    monkeypatch.setattr(Cron, "_next_wall", counted)
     assert Cron(expression, zone).next_after(datetime(2026, 11, 20, tzinfo=UTC)) is None
     assert len(walked) < 1_000
 
@@ -126,7 +132,7 @@ def test_after_the_end_of_the_calendar_there_is_no_next_time():
 @pytest.mark.parametrize("end", ["since", "until"])
 def test_a_range_at_the_edge_of_time_is_refused_by_name(since, end):
     now = datetime(2026, 11, 20, tzinfo=UTC)
-    schedule = SimpleNamespace(name="tick", timing=Cron("0 * * * *"), moment=now, next_at=None)
+    schedule: Any = SimpleNamespace(name="tick", timing=Cron("0 * * * *"), moment=now, next_at=None)
     with pytest.raises(OutOfBounds, match=f"{end} lies in the years 2000 to 2199"):
         past_times(schedule, **{"since": now, end: since})
 
