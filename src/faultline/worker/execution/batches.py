@@ -23,7 +23,7 @@ Settle = Callable[[Attempt], bool]
 """Whether an attempt may begin; one that may not is settled by it."""
 
 
-class Batch:
+class AttemptBatch:
     """Jobs of one task that are on their way into one call."""
 
     def __init__(self, spec: TaskSpec, size: int) -> None:
@@ -66,8 +66,8 @@ class Batches:
     def __init__(self, state: WorkerState, threads: Threads) -> None:
         self._state = state
         self._threads = threads
-        self._open: dict[str, Batch] = {}
-        self._of: dict[Attempt, Batch] = {}
+        self._open: dict[str, AttemptBatch] = {}
+        self._of: dict[Attempt, AttemptBatch] = {}
 
     async def take(self, attempt: Attempt, start: Callable[[Attempt], None], may_begin: Settle) -> None:
         """Put a job into a batch of its task; the runner that opens one sees it through."""
@@ -78,7 +78,7 @@ class Batches:
             self._add(batch, attempt, start)
             return
         # A job that crashed once may take its neighbours with it: it goes by itself.
-        batch = Batch(spec, 1 if attempt.job.crashes else spec.batch)
+        batch = AttemptBatch(spec, 1 if attempt.job.crashes else spec.batch)
         if batch.size > 1:
             self._open[spec.name] = batch
         self._state.batches += 1
@@ -103,12 +103,12 @@ class Batches:
         if batch := self._of.pop(attempt, None):
             batch.coming -= 1
 
-    def _add(self, batch: Batch, attempt: Attempt, start: Callable[[Attempt], None]) -> None:
+    def _add(self, batch: AttemptBatch, attempt: Attempt, start: Callable[[Attempt], None]) -> None:
         batch.coming += 1
         self._of[attempt] = batch
         start(attempt)
 
-    async def _gather(self, batch: Batch, start: Callable[[Attempt], None], may_begin: Settle) -> None:
+    async def _gather(self, batch: AttemptBatch, start: Callable[[Attempt], None], may_begin: Settle) -> None:
         """Until it is full, or its time is over; jobs of other tasks stay in the buffer."""
         until = time.monotonic() + batch.spec.batch_wait.total_seconds()
         while batch.missing > 0:
@@ -128,7 +128,7 @@ class Batches:
         while batch.coming:  # noqa: ASYNC110 - their tasks begin in the next turn of the loop
             await asyncio.sleep(0)
 
-    def _pulled(self, batch: Batch) -> list[Attempt]:
+    def _pulled(self, batch: AttemptBatch) -> list[Attempt]:
         """Jobs of this task that wait in the buffer, as many as are missing."""
         found: list[Attempt] = []
         rest: deque[Attempt] = deque()
@@ -140,11 +140,11 @@ class Batches:
             self._state.buffer.extend(rest)
         return found
 
-    def _close(self, batch: Batch) -> None:
+    def _close(self, batch: AttemptBatch) -> None:
         if self._open.get(batch.spec.name) is batch:
             del self._open[batch.spec.name]
 
-    async def _run(self, batch: Batch) -> None:
+    async def _run(self, batch: AttemptBatch) -> None:
         items = [item for item, attempt in zip(batch.items, batch.attempts, strict=True) if attempt.runner]
         for attempt in batch.attempts:
             attempt.is_excused = False
